@@ -36,7 +36,7 @@ std::optional<ChatDate> ReadChatDate(const std::string& text) {
   }
   const int day = parts.tm_mday;
   const int64_t seconds = ::timegm(&parts);
-  if (parts.tm_mday != day) return std::nullopt;  // such as the 31st of June
+  if (parts.tm_mday != day) return std::nullopt;  // such as June 31
   return ChatDate{seconds, has_time};
 }
 

@@ -14,13 +14,13 @@
 namespace evald {
 namespace {
 
-// "evald run": the program and as much of the command as was understood.
+// "evald run": the program and the part of the command that was understood.
 std::string ChosenCommand(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   return chosen.empty() ? app.get_name() : app.get_name() + " " + chosen[0]->get_name();
 }
 
-// The parser asks for a command even where a misspelt one stands in its place.
+// The message for a mistake. The parser asks for a command even if a misspelt one is there.
 std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = app.remaining();
   const bool chosen = !app.get_subcommands().empty() || app.get_require_subcommand_min() == 0;
@@ -181,7 +181,7 @@ bool CommandLine::Parse(int argc, char** argv) {
     return true;
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() != 0) throw WithHelp(*app_, Mistake(*app_, e));
-    app_->exit(e);  // prints what --help or --version asks for
+    app_->exit(e);  // prints the text for --help or --version
     std::cout.flush();
     return false;
   } catch (const Error& e) {

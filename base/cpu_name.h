@@ -4,7 +4,7 @@
 
 namespace evald {
 
-/// What /proc/cpuinfo calls the processor; empty where it does not.
+/// The processor's name in /proc/cpuinfo; empty if it has none.
 std::string CpuName();
 
 }  // namespace evald

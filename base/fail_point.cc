@@ -17,9 +17,9 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// What the environment asks of this process.
+// The environment's orders for this process.
 struct Plan {
-  std::string name;  // of the point to die at; "" for none
+  std::string name;  // the point to die at; "" for none
   std::atomic<long> left{1};
   std::string once = Variable("EVALD_FAIL_POINT_ONCE");
   std::string log = Variable("EVALD_FAIL_POINT_LOG");

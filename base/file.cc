@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kBufferBytes = 64 * 1024;
-constexpr uint64_t kReserveBytesMax = uint64_t{256}
-                                      << 20;  // a file may say that it is longer than it can be
+// A file may claim to be longer than it can be
+constexpr uint64_t kReserveBytesMax = uint64_t{256} << 20;
 
 void WriteAll(int fd, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
@@ -128,9 +128,9 @@ void WriteOutput(const fs::path& path, std::string_view content) {
 void FsyncDirectory(const fs::path& directory) {
   const fs::path opened = directory.empty() ? fs::path(".") : directory;
   UniqueFd fd(::open(opened.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd && errno == EACCES) return;  // may be written to but not read: cannot be fsynced
+  if (!fd && errno == EACCES) return;  // writable but not readable: it cannot be fsynced
   if (!fd) ThrowErrno(opened, "open", errno);
-  // Some network file systems refuse to fsync a directory; there is nothing more to do there.
+  // Some network file systems refuse to fsync a directory. Nothing more can be done there.
   if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
     ThrowErrno(opened, "fsync", errno);
   }
@@ -152,7 +152,7 @@ void MakeDirectories(const fs::path& directory) {
                             error ? error.message() : "a file of that name is in the way"),
                 broken ? RemedyFor(number) : "choose a folder that you may write to");
   }
-  // A power cut must not take away a folder with all that was fsynced in it.
+  // A power cut must not remove a folder whose content was fsynced.
   for (const fs::path& folder : made) FsyncDirectory(folder.parent_path());
 }
 

@@ -35,41 +35,41 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-/// Throws Error(kInfrastructure) that names the path, what was being done and errno's text.
+/// Throws Error(kInfrastructure) that names the path, the operation and errno's text.
 [[noreturn]] void ThrowErrno(const std::filesystem::path& path, std::string_view what,
                              int error_number);
 
-/// The whole file. Throws Error(kInput) when it is missing or unreadable.
+/// The whole file. Throws Error(kInput) if it is missing or unreadable.
 std::string ReadFile(const std::filesystem::path& path);
-/// The same of an open file, from where it stands; `path` names it in errors. Throws Error(kInput)
-/// for one of more than `bytes_max` too, having read no more than that.
+/// The same for an open file, from its current position; `path` names it in errors. Also throws
+/// Error(kInput) for a file of more than `bytes_max`, and never reads more than that.
 std::string ReadFile(const UniqueFd& fd, const std::filesystem::path& path,
                      uint64_t bytes_max = UINT64_MAX);
 
-/// Writes `content` so that under `path` there is either the old or the whole new content, even
-/// after power loss: other name, fsync, rename, fsync of the folder.
+/// Writes `content` so that `path` holds either the old or the whole new content, even after power
+/// loss: another name, fsync, rename, fsync of the folder.
 void WriteFileAtomic(const std::filesystem::path& path, std::string_view content);
 
-/// The same for a file that a person names: a device, a pipe or a terminal is written to and not
-/// replaced, and of a symbolic link the file that it leads to is.
+/// The same for a file that a person names. A device, a pipe or a terminal is written to and not
+/// replaced. For a symbolic link, the file that it leads to is replaced.
 void WriteOutput(const std::filesystem::path& path, std::string_view content);
 
 void FsyncDirectory(const std::filesystem::path& directory);
 
-/// Creates `directory` and its parents, so that they survive power loss; throws Error naming
-/// `directory`: kInfrastructure for a full or failing disk, else kUsage.
+/// Creates `directory` and its parents, so that they survive power loss. Throws Error naming
+/// `directory`: kInfrastructure for a full or failing disk, otherwise kUsage.
 void MakeDirectories(const std::filesystem::path& directory);
 
-/// A file being written under `<path>.part`, which becomes `path` on Commit(). What is destroyed
-/// uncommitted stays as `.part`, so that its whole lines can be resumed; Discard() removes it.
+/// A file that is written as `<path>.part` and becomes `path` on Commit(). If it is destroyed
+/// uncommitted it stays as `.part`, so that its whole lines can be resumed; Discard() removes it.
 /// One thread at a time.
 class PendingFile {
  public:
   explicit PendingFile(std::filesystem::path path);
 
-  /// Appends; buffered up to 64 KiB. Throws Error(kInfrastructure) on a full disk or an I/O error.
+  /// Appends; buffered up to 64 KiB. Throws Error(kInfrastructure) for a full disk or an I/O error.
   void Append(std::string_view bytes);
-  /// Hands the buffer to the kernel, so that a crash of this process loses nothing before here.
+  /// Hands the buffer to the kernel, so that a crash of this process loses nothing appended before.
   void Flush();
   /// Flush, fsync, rename to the final name, fsync of the folder.
   void Commit();
@@ -92,9 +92,9 @@ class PendingFile {
 /// A read-only memory mapping of a whole file. Unmapped when destroyed.
 class MappedFile {
  public:
-  /// Throws Error(kInput) when the file cannot be opened. An empty file maps to an empty view.
+  /// Throws Error(kInput) if the file cannot be opened. An empty file maps to an empty view.
   explicit MappedFile(const std::filesystem::path& path);
-  /// Of an open file; `path` names it in errors.
+  /// Maps an open file; `path` names it in errors.
   MappedFile(const UniqueFd& fd, const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -109,7 +109,7 @@ class MappedFile {
   uint64_t size_ = 0;
 };
 
-/// Throws Error(kInfrastructure) when the file is not what was committed under this XXH3-128.
+/// Throws Error(kInfrastructure) if the file's XXH3-128 is not the one that it was committed with.
 void CheckHash(const std::filesystem::path& file, const std::string& hash);
 
 }  // namespace evald

@@ -2,32 +2,24 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "base/file.h"
+#include "base/file_pieces.h"
 #include "base/hash.h"
 #include "evald/error.h"
 
 namespace evald {
-namespace {
-constexpr size_t kPieceBytes = 1 << 20;
-}
 
 FileHash HashOfFile(int fd, const std::filesystem::path& path) {
   FileHash result;
   Hasher hasher;
-  std::string piece(kPieceBytes, '\0');
-  while (true) {
-    const ssize_t got = ::pread(fd, piece.data(), piece.size(), static_cast<off_t>(result.bytes));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) ThrowErrno(path, "read", errno);
-    if (got == 0) break;
-    hasher.Update(piece.data(), static_cast<size_t>(got));
-    result.bytes += static_cast<uint64_t>(got);
-  }
+  ForEachPiece(fd, path, [&](std::string_view piece) {
+    hasher.Update(piece);
+    result.bytes += piece.size();
+  });
   result.hash = hasher.Hex();
   return result;
 }

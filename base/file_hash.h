@@ -6,16 +6,16 @@
 
 namespace evald {
 
-/// What a file holds, in brief.
+/// The size and hash of a file. (The file_hash of docs/staging.md is another hash, over chunks.)
 struct FileHash {
   uint64_t bytes = 0;
-  std::string hash;  ///< XXH3-128 of all of it, as HashHex() gives it
+  std::string hash;  ///< XXH3-128 of the whole file, written like HashHex(): 32 hexadecimal digits
 };
 
-/// Reads the file piece by piece: memory does not grow with its size. Throws Error(kInput) when it
-/// cannot be opened, Error(kInfrastructure) when reading fails.
+/// Reads the file in pieces, so memory does not grow with its size. Throws Error(kInput) if it
+/// cannot be opened, and Error(kInfrastructure) if reading fails.
 FileHash HashOfFile(const std::filesystem::path& path);
-/// The same of an open file, from its beginning; `path` names it in errors.
+/// The same for an open file, from its beginning; `path` names it in errors.
 FileHash HashOfFile(int fd, const std::filesystem::path& path);
 
 }  // namespace evald

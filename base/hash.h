@@ -7,8 +7,8 @@
 
 namespace evald {
 
-/// Streaming XXH3-128 (xxHash 0.8). Not cryptographic: it finds accidents and names contents.
-/// One thread at a time.
+/// Streaming XXH3-128 (xxHash 0.8). Not cryptographic: it detects accidents and names contents. One
+/// thread at a time.
 class Hasher {
  public:
   Hasher();
@@ -18,7 +18,7 @@ class Hasher {
 
   void Update(const void* data, size_t bytes);
   void Update(std::string_view text) { Update(text.data(), text.size()); }
-  /// The hash of everything so far: 32 lower-case hexadecimal digits. More may follow.
+  /// The hash of all bytes so far: 32 lower-case hexadecimal digits. More bytes may follow.
   std::string Hex() const;
 
  private:
@@ -29,7 +29,7 @@ class Hasher {
 /// XXH3-128 of `text` as 32 hexadecimal digits.
 std::string HashHex(std::string_view text);
 
-/// SHA-256 of `text` as 64 hexadecimal digits (what lm-evaluation-harness writes as doc_hash).
+/// SHA-256 of `text` as 64 hexadecimal digits: lm-evaluation-harness's doc_hash.
 std::string Sha256Hex(std::string_view text);
 
 }  // namespace evald

@@ -15,12 +15,12 @@ namespace {
 constexpr int kDepthMax = 200;
 
 struct Shape {
-  int depth = 0;          // of nesting, where it is deepest
-  size_t separators = 0;  // no fewer than values and keys, but for the outermost value
+  int depth = 0;          // the deepest nesting
+  size_t separators = 0;  // at least as many as values and keys, without the outermost value
 };
 
-// Counted without parsing: a parser that recurses must not be given 10^5 levels, and a tree that
-// does not fit into memory must not be built.
+// Counts without parsing: a recursive parser must not get 10^5 levels, and a tree that does not fit
+// into memory must not be built.
 Shape ShapeOf(std::string_view text) {
   Shape shape;
   int depth = 0;
@@ -50,7 +50,7 @@ std::string Excerpt(std::string_view text) {
   return text.size() > kExcerptBytes ? shown + "…" : shown;
 }
 
-// The key whose value is being read when a parser stops.
+// The key whose value is being read when the parser stops.
 class LastKey : public nlohmann::json_sax<Json> {
  public:
   const std::string& key() const { return key_; }
@@ -75,7 +75,7 @@ class LastKey : public nlohmann::json_sax<Json> {
   std::string key_;
 };
 
-// An escape such as \ud800 without its other half: the parser stops behind it.
+// Throws for an escape such as \ud800 without its other half: the parser stops behind it.
 [[noreturn]] void ThrowSurrogate(std::string_view text, size_t byte, const std::string& where) {
   LastKey last;
   Json::sax_parse(text, &last);
@@ -98,8 +98,8 @@ class LastKey : public nlohmann::json_sax<Json> {
       "write both halves, as in \\ud83d\\ude00, or \\ufffd instead");
 }
 
-// Python's json writes and reads NaN and Infinity, which are no JSON: says so where a parser
-// stumbled over one just before `byte` (from 1), with the line; "" elsewhere.
+// The error for NaN or Infinity just before `byte` (from 1), with the line; "" if there is none.
+// Python's json writes and reads them, although they are no JSON.
 std::string NoNumberAt(std::string_view text, size_t byte) {
   for (size_t at = byte < 3 ? 0 : byte - 3; at < std::min(byte + 1, text.size()); ++at) {
     for (const std::string_view word : {"NaN", "Infinity"}) {
@@ -147,8 +147,16 @@ Json ParseJson(std::string_view text, const std::string& where, size_t values_ma
   }
 }
 
+void RequireShortLine(std::string_view line, const JsonLineLimits& limits,
+                      const std::string& where) {
+  if (line.size() <= limits.bytes) return;
+  throw Error(ErrorKind::kInput, fmt::format("{}: a line of {}, expected at most {}", where,
+                                             HumanBytes(line.size()), HumanBytes(limits.bytes)));
+}
+
 void ForEachJsonLine(const std::filesystem::path& path,
-                     const std::function<void(size_t, Json&&)>& visit) {
+                     const std::function<void(size_t, Json&&)>& visit,
+                     const JsonLineLimits& limits) {
   const MappedFile file(path);
   std::string_view rest = file.view();
   for (size_t line = 1; !rest.empty(); ++line) {
@@ -156,7 +164,9 @@ void ForEachJsonLine(const std::filesystem::path& path,
     const std::string_view text = Trim(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (text.empty()) continue;
-    visit(line, ParseJson(text, fmt::format("{}:{}", path.string(), line)));
+    const std::string where = fmt::format("{}:{}", path.string(), line);
+    RequireShortLine(text, limits, where);
+    visit(line, ParseJson(text, where, limits.values));
   }
 }
 

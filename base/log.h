@@ -10,12 +10,11 @@ namespace evald {
 /// trace, debug, info, warn, error or off.
 void SetUpLog(const std::string& program, const std::string& level);
 
-/// Lines for the log, formatted as by fmt::format where their level is wanted. From any thread. The
-/// logging library stays behind Write: its headers would cost every file that says something
-/// seconds of compilation.
+/// Lines for the log, formatted as by fmt::format if their level is logged. Any thread. Only Write
+/// uses the logging library: its headers would cost every file that logs seconds of compilation.
 namespace log {
 
-/// The level that this process logs at, as SetUpLog takes it.
+/// The level at which this process logs, in SetUpLog's words.
 std::string LevelName();
 
 enum class Level { kDebug, kInfo, kWarn, kError, kCritical };

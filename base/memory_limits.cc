@@ -65,7 +65,7 @@ void AddLimit(const fs::path& group, const Version& version, std::vector<MemoryL
   limits->push_back({group.string(), *limit - std::min(*limit, used), *limit});
 }
 
-// One line of mountinfo: where a cgroup hierarchy is mounted, and which part of it.
+// One line of mountinfo: the mount point of a cgroup hierarchy, and the part of it that is mounted.
 struct Mount {
   std::string root;
   std::string point;

@@ -10,20 +10,20 @@ namespace evald {
 /// A bound on the memory of a process.
 struct MemoryLimit {
   std::string group;   ///< the cgroup's folder; "" for the host
-  uint64_t free = 0;   ///< bytes that may still be taken
+  uint64_t free = 0;   ///< bytes that are still free
   uint64_t total = 0;  ///< the limit itself
 };
 
-/// The limits of a process by `proc` (a folder such as /proc/self, of which `cgroup` and
-/// `mountinfo` are read) in the cgroup hierarchies below `prefix` ("" but for tests), version 1 and
-/// 2, from its own group up to the top of what is mounted. Page cache that the kernel can give up
-/// counts as free. Levels without a limit are left out.
+/// The limits of a process in the cgroup hierarchies below `prefix` ("" except in tests), version 1
+/// and 2, from its own group up to the top of the mount. `proc` is a folder such as /proc/self,
+/// whose `cgroup` and `mountinfo` are read. Page cache that the kernel can give up counts as free.
+/// Levels without a limit are left out.
 std::vector<MemoryLimit> CgroupMemory(const std::filesystem::path& proc, const std::string& prefix);
 
-/// What the host has available (MemAvailable) of its memory; zeros where the kernel does not say.
+/// The host's available (MemAvailable) and total memory; zeros if the kernel does not say.
 MemoryLimit HostMemory();
 
-/// The least of what the host and this process's groups have free; 0 where nothing says.
+/// The least free memory among the host and this process's groups; 0 if none is known.
 uint64_t AvailableMemory();
 
 }  // namespace evald

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kNameBytesMax = 200;
 constexpr size_t kLabelBytesMax = 255;
 constexpr size_t kFolderBytesMax = 200;
-constexpr size_t kFolderBytesKept = 160;  // of a name that is too long for a folder's
+constexpr size_t kFolderBytesKept = 160;  // kept of a name that is too long for a folder
 constexpr size_t kHashDigits = 32;
 
 bool IsLetterOrDigit(char c) {
@@ -35,7 +35,7 @@ std::string WrongWithName(std::string_view name) {
     return fmt::format("it has {} bytes, expected at most {}", name.size(), kNameBytesMax);
   for (size_t i = 0; i < name.size(); ++i) {
     if (MayStandInName(name[i])) continue;
-    size_t end = i + 1;  // the whole character, not its first byte
+    size_t end = i + 1;  // the end of the whole character
     while (end < name.size() && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) ++end;
     return fmt::format("it holds '{}', {}", PrintableLine(name.substr(i, end - i)), kExpected);
   }
@@ -56,7 +56,7 @@ std::string WrongWithLabel(std::string_view label) {
 
 std::string FolderNameOf(std::string_view name) {
   std::string folder;
-  size_t kept = 0;  // up to a whole character before the cut
+  size_t kept = 0;  // the end of the last whole character before the cut
   for (const char c : name) {
     const bool hidden = folder.empty() && c == '.';
     if (StaysInFolder(c) && !hidden) {
@@ -68,7 +68,7 @@ std::string FolderNameOf(std::string_view name) {
   }
   if (folder.empty()) return "%";
   if (folder.size() <= kFolderBytesMax) return folder;
-  // "%-" begins no encoded byte: no short name has it.
+  // "%-" begins no encoded byte, so no short name contains it.
   return folder.substr(0, kept) + "%-" + Sha256Hex(name).substr(0, kHashDigits);
 }
 

@@ -11,9 +11,9 @@
 
 namespace evald {
 namespace {
-constexpr rlim_t kMost =
-    65'536;  // more is no use, and some programs look at every descriptor up to the limit
-}
+// More is useless, and some programs look at every descriptor up to the limit
+constexpr rlim_t kMost = 65'536;
+}  // namespace
 
 uint64_t RaiseOpenFiles(uint64_t needed) {
   rlimit limit{};

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr mode_t kMode = 0700;
-constexpr int kAttempts = 10;  // another process may remove an empty folder just then
+constexpr int kAttempts = 10;  // another process may remove an empty folder meanwhile
 constexpr size_t kPasswordBytes = 64 * 1024;
 
 [[noreturn]] void Refuse(const fs::path& folder, const std::string& what, std::string_view remedy) {
@@ -28,10 +28,10 @@ constexpr size_t kPasswordBytes = 64 * 1024;
 
 std::string Mode(const struct stat& info) { return fmt::format("mode {:o}", info.st_mode & 07777); }
 
-// The folders above, as they are written and as they are when links are followed. Whoever may write
-// to one of them could exchange the folder for another later.
+// Checks the folders above, by their written names and with links followed. A user who may write to
+// one of them could exchange the folder later.
 void CheckWay(const fs::path& folder, const fs::path& way, std::string_view remedy) {
-  bool all_may_write = false;  // to the folder before
+  bool all_may_write = false;  // to the folder before this one
   fs::path at;
   for (const fs::path& part : way) {
     at /= part;
@@ -56,7 +56,7 @@ void CheckWay(const fs::path& folder, const fs::path& way, std::string_view reme
   }
 }
 
-// Makes what is missing, the last folder too.
+// Makes all missing folders, the last one too.
 void Make(const fs::path& folder, std::string_view remedy) {
   std::vector<fs::path> missing;
   std::error_code error;
@@ -71,12 +71,12 @@ void Make(const fs::path& folder, std::string_view remedy) {
         ThrowErrno(*at, "make this folder", number);
       Refuse(folder, fmt::format("cannot be made: {}", std::strerror(number)), remedy);
     }
-    FsyncDirectory(at->parent_path());  // a power cut must not take away a folder with all that was
-                                        // fsynced in it
+    // A power cut must not remove a folder whose content was fsynced
+    FsyncDirectory(at->parent_path());
   }
 }
 
-// `fd` is of the folder, or -1 when open() has just failed.
+// `fd` is the folder's, or -1 if open() has just failed.
 void CheckOwn(const fs::path& folder, int fd, std::string_view remedy) {
   struct stat info{};
   if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
@@ -96,14 +96,14 @@ void CheckOwn(const fs::path& folder, int fd, std::string_view remedy) {
     Refuse(folder, fmt::format("may be written by others ({})", Mode(info)),
            fmt::format("if all in it is yours: chmod go-w {}; else {}", folder.string(), remedy));
   }
-  // Another process may remove an empty folder just now (ENOENT): whoever wants to use it finds it
+  // Another process may remove an empty folder now (ENOENT): the user of the folder will find it
   // absent.
   if (::faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0 && errno != ENOENT) {
     Refuse(folder, fmt::format("cannot be written: {}", std::strerror(errno)), remedy);
   }
 }
 
-// Absolute, without "." and "..", and without a slash at its end.
+// The absolute path without "." and "..", and without a slash at its end.
 fs::path Plain(const fs::path& folder) {
   const fs::path normal = fs::absolute(folder).lexically_normal();
   return normal.has_filename() ? normal : normal.parent_path();

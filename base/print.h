@@ -9,9 +9,9 @@
 
 namespace evald {
 
-/// Prints for people, formatted as by fmt::format. The values may come from anywhere: what a
-/// terminal would obey is written out (Printable). What programs read is printed as it is, by
-/// fmt::print.
+/// Prints for people, formatted as by fmt::format. The values may come from anywhere, so characters
+/// that a terminal would obey are spelled out (Printable). Output for programs is printed unchanged
+/// by fmt::print.
 template <typename... T>
 void Print(std::FILE* to, fmt::format_string<T...> format, T&&... values) {
   fmt::print(to, "{}", Printable(fmt::format(format, std::forward<T>(values)...)));

@@ -4,8 +4,7 @@
 
 namespace evald {
 
-/// Hexadecimal digits that nothing else has, eight for each of `words`: 32 bits of the kernel's
-/// randomness each.
+/// Unique hexadecimal digits. Each of `words` gives eight, from 32 bits of the kernel's randomness.
 std::string RandomId(int words = 4);
 
 }  // namespace evald

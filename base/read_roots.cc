@@ -24,7 +24,7 @@ namespace read_roots {
 
 using Parts = std::vector<std::string>;
 
-// A root by the names that paths may begin with.
+// A root, by the two names with which paths may begin.
 struct Root {
   fs::path path;
   Parts written;
@@ -35,16 +35,16 @@ struct Roots {
   std::vector<Root> list;
 };
 
-// What a folder is, whatever its name.
+// A folder's identity, independent of its name.
 struct Identity {
   dev_t device = 0;
   ino_t inode = 0;
   bool operator==(const Identity&) const = default;
 };
 
-// An open folder, and which folders the walk to it came through, from its root to itself: ".." goes
-// back to these alone. They are known by what they are, not held open: a path of many parts takes
-// one descriptor.
+// An open folder, and the folders on the walk to it, from its root to itself: ".." may go back to
+// these only. They are kept by identity and not held open, so a path of many parts takes one
+// descriptor.
 struct Place {
   const Root* root = nullptr;
   std::shared_ptr<const UniqueFd> folder;
@@ -83,7 +83,7 @@ Parts PartsOf(const std::string& path) {
   return parts;
 }
 
-// What a walk arrived at: a folder (`name` is empty) or a file of it.
+// The end of a walk: a folder (`name` is empty) or a file in it.
 struct Arrival {
   Place place;
   std::string name;
@@ -137,7 +137,7 @@ class Walk {
     return text[0] == '/' ? Restart(text) : Push(text);
   }
 
-  // Puts the parts of `path` before those that are still to be followed.
+  // Puts the parts of `path` before those still to be followed.
   bool Push(const std::string& path) {
     Parts parts = PartsOf(path);
     open_.insert(open_.end(), parts.rbegin(), parts.rend());
@@ -145,7 +145,7 @@ class Walk {
     return ++jumps_ <= kLinksMax && open_.size() <= kStepsMax;
   }
 
-  // A folder that was moved meanwhile has another one around it, which may lie outside.
+  // Goes up. A folder that was moved meanwhile has another parent, which may lie outside.
   bool Up() {
     if (place_.trail.size() > 1) {
       auto fd = Shared(::openat(place_.fd(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -160,7 +160,7 @@ class Walk {
            Restart("/" + Join(Parts(root->real.begin(), root->real.end() - 1), "/"));
   }
 
-  // Goes on from the root that `path` and what is still to be followed begin with.
+  // Goes on from the root with which `path` and the remaining parts begin.
   bool Restart(const std::string& path) {
     if (!Push(path)) return false;
     Parts begin;
@@ -189,7 +189,7 @@ class Walk {
 
   const Roots& roots_;
   Place place_;
-  Parts open_;  // still to be followed, the next one last
+  Parts open_;  // parts still to be followed, the next one last
   int jumps_ = 0;
   int steps_ = 0;
 };
@@ -204,9 +204,9 @@ std::optional<Arrival> Arrive(const Roots& roots, const fs::path& path) {
   return path.is_absolute() ? Arrive(roots, {}, path.string()) : std::nullopt;
 }
 
-// Whether the kernel shows itself or processes there: their environments hold keys, and none of it
-// is anybody's data. Asked of what is open, so that no link and no mount leads there by another
-// name.
+// Whether the kernel shows itself or processes there: their environments hold keys, and nothing
+// there is data. It asks about the open descriptor, so no link and no mount can hide it behind
+// another name.
 bool IsKernels(int fd) {
   struct statfs system{};
   if (::fstatfs(fd, &system) != 0) return true;
@@ -214,7 +214,7 @@ bool IsKernels(int fd) {
          kKernels.end();
 }
 
-// The descriptor where it is a regular file's; else none, and errno says why.
+// Returns the descriptor if it is a regular file's. Otherwise none, with the reason in errno.
 UniqueFd IfRegular(UniqueFd fd) {
   struct stat info{};
   if (!fd || ::fstat(fd.get(), &info) != 0) return {};
@@ -227,7 +227,7 @@ UniqueFd IfRegular(UniqueFd fd) {
   return {};
 }
 
-// Looks before it opens: opening a pipe or a device can act.
+// Checks before it opens: opening a pipe or a device can act.
 UniqueFd OpenRegular(int folder, const std::string& name, int flags) {
   struct stat info{};
   if (::fstatat(folder, name.c_str(), &info, (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0) !=
@@ -245,7 +245,7 @@ UniqueFd OpenArrival(const std::optional<Arrival>& arrival) {
   return OpenRegular(arrival->place.fd(), arrival->name, kFileFlags | O_NOFOLLOW);
 }
 
-// Of a file or folder that may be read; links are followed where `flags` do not say otherwise.
+// The metadata of a file or folder that may be read. Links are followed unless `flags` forbid it.
 bool StatReadable(int folder, const std::string& name, int flags, struct stat* info) {
   const UniqueFd fd(::openat(folder, name.c_str(), O_PATH | O_CLOEXEC | flags));
   if (!fd || ::fstat(fd.get(), info) != 0) return false;

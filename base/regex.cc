@@ -2,23 +2,27 @@
 
 #include <fmt/format.h>
 #include <oniguruma.h>
+#include <time.h>
 
 #include <algorithm>
 #include <mutex>
 
-#include "base/python_pattern.h"
 #include "evald/error.h"
 
 namespace evald {
 namespace {
 
-// Oniguruma gives up a search after so many backtracking steps: about a second.
+// Oniguruma gives up a search after this many backtracking steps: about a second.
 constexpr unsigned long kRetryLimitPerSearch = 50'000'000;
-// Where the steps of several searches are counted together: the first try of each, and how much
-// more each further try may take. Oniguruma does not say how many steps a search took.
+// If the steps of several searches are counted together: the limit of each search's first try, and
+// the growth for each further try. Oniguruma does not say how many steps a search took.
 constexpr unsigned long kFirstTry = 1'000;
 constexpr unsigned long kTryGrowth = 8;
-// Entries of about 40 bytes.
+// Places from which a search was tried, for one look at the clock.
+constexpr unsigned kStartsPerLook = 16;
+// The callout of Oniguruma at each place from which a search is tried.
+constexpr const char* kAtEachStart = "(?{start})";
+// Each entry takes about 40 bytes.
 constexpr unsigned int kStackEntriesMax = 16 * 1024 * 1024;
 
 void InitialiseOnce() {
@@ -34,10 +38,20 @@ void InitialiseOnce() {
 
 const OnigUChar* Bytes(const char* p) { return reinterpret_cast<const OnigUChar*>(p); }
 
-// Whether a search was given up.
+// Whether the code says that a search was given up.
 bool IsLimit(int code) {
   return code == ONIGERR_RETRY_LIMIT_IN_MATCH_OVER || code == ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER ||
-         code == ONIGERR_MATCH_STACK_LIMIT_OVER;
+         code == ONIGERR_MATCH_STACK_LIMIT_OVER || code == ONIG_ABORT;
+}
+
+double ProcessorSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+int OnStart(OnigCalloutArgs*, void* steps) {
+  return static_cast<RegexSteps*>(steps)->Start() ? ONIG_CALLOUT_SUCCESS : ONIG_ABORT;
 }
 
 std::string Describe(int code, OnigErrorInfo* info) {
@@ -79,7 +93,7 @@ class Program {
         ErrorKind::kInput,
         fmt::format(
             "regular expression '{}': a search was given up after {} steps back (or {} places kept "
-            "to go back to), expected fewer",
+            "to go back to, or too much time), expected fewer",
             shown_, kRetryLimitPerSearch, kStackEntriesMax),
         "write the expression without a repetition inside a repetition");
   }
@@ -96,21 +110,16 @@ class Program {
   OnigRegex regex_ = nullptr;
 };
 
-std::unique_ptr<Program> Compile(const std::string& pattern, RegexDialect dialect,
-                                 RegexFlags flags) {
-  OnigOptionType options = ONIG_OPTION_CAPTURE_GROUP;
-  if (dialect == RegexDialect::kOniguruma) {
-    if (flags.dot_all) options |= ONIG_OPTION_MULTILINE;  // its name for "dot matches newline"
-    if (flags.ignore_case) options |= ONIG_OPTION_IGNORECASE;
-    return std::make_unique<Program>(pattern, pattern, options, ONIGENC_CASE_FOLD_DEFAULT);
-  }
-  const PythonPattern python =
-      TranslatePythonPattern(pattern, flags.ignore_case, flags.dot_all, flags.multiline);
-  if (python.dot_all) options |= ONIG_OPTION_MULTILINE;
-  if (python.ignore_case) options |= ONIG_OPTION_IGNORECASE;
-  // Python folds one character into one; "ss" does not match a sharp s.
+std::unique_ptr<Program> Compile(const std::string& pattern, const RegexOptions& options) {
+  OnigOptionType flags = ONIG_OPTION_CAPTURE_GROUP;
+  // Oniguruma's name for "dot matches newline"
+  if (options.dot_all) flags |= ONIG_OPTION_MULTILINE;
+  if (options.ignore_case) flags |= ONIG_OPTION_IGNORECASE;
   const OnigCaseFoldType one_to_one = 0;
-  return std::make_unique<Program>(pattern, python.pattern, options, one_to_one);
+  const OnigCaseFoldType fold = options.fold_one_to_one ? one_to_one : ONIGENC_CASE_FOLD_DEFAULT;
+  const std::string& shown = options.shown.empty() ? pattern : options.shown;
+  const std::string& compiled = options.timed ? kAtEachStart + ("(?:" + pattern + ")") : pattern;
+  return std::make_unique<Program>(shown, compiled, flags, fold);
 }
 
 using Region = std::unique_ptr<OnigRegion, void (*)(OnigRegion*)>;
@@ -124,7 +133,7 @@ Region MakeRegion() {
 struct Regex::Compiled {
   std::unique_ptr<Program> program;
   mutable std::once_flag not_empty_once;
-  mutable std::unique_ptr<Program> not_empty;  // the same pattern, refusing empty matches
+  mutable std::unique_ptr<Program> not_empty;  // the same pattern, but without empty matches
 };
 
 namespace {
@@ -142,15 +151,18 @@ bool IsStepLimit(int code) {
   return code == ONIGERR_RETRY_LIMIT_IN_MATCH_OVER || code == ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER;
 }
 
-/// Calls `search` with growing limits until one suffices; failed tries are taken from `steps`, so
-/// that the steps in all are bounded by the growth times these, and a thousand for each search.
+/// Calls `search` with growing limits until one suffices. Failed tries are taken from `steps`. So
+/// the total is bounded by kTryGrowth times these steps, and by a thousand steps for each search.
 template <typename Search>
 int SearchWithin(RegexSteps* steps, Search search) {
   const std::unique_ptr<OnigMatchParam, void (*)(OnigMatchParam*)> limits(onig_new_match_param(),
                                                                           &onig_free_match_param);
+  onig_set_progress_callout_of_match_param(limits.get(), OnStart);
+  onig_set_callout_user_data_of_match_param(limits.get(), steps);
   for (unsigned long wanted = kFirstTry;; wanted *= kTryGrowth) {
     const unsigned long limit = steps->Try(std::min(wanted, kRetryLimitPerSearch));
-    if (limit == 0) return ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER;  // which 0 would not be to Oniguruma
+    // Oniguruma would take 0 for "no limit"
+    if (limit == 0) return ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER;
     onig_set_retry_limit_in_match_of_match_param(limits.get(), limit);
     onig_set_retry_limit_in_search_of_match_param(limits.get(), limit);
     const int code = search(limits.get());
@@ -180,10 +192,14 @@ bool SearchWith(const Program& program, std::string_view text, size_t start, Oni
 
 }  // namespace
 
-Regex::Regex(const std::string& pattern, RegexDialect dialect, RegexFlags flags)
+RegexSteps::RegexSteps(double seconds) : end_(ProcessorSeconds() + seconds) {}
+
+bool RegexSteps::Start() { return ++starts_ % kStartsPerLook != 0 || ProcessorSeconds() < end_; }
+
+Regex::Regex(const std::string& pattern, const RegexOptions& options)
     : compiled_(std::make_unique<Compiled>()) {
   InitialiseOnce();
-  compiled_->program = Compile(pattern, dialect, flags);
+  compiled_->program = Compile(pattern, options);
 }
 
 Regex::~Regex() = default;
@@ -268,7 +284,7 @@ int Regex::groups() const { return onig_number_of_captures(compiled_->program->r
 std::vector<std::pair<char32_t, char32_t>> OnigurumaRanges(const std::string& property) {
   InitialiseOnce();
   OnigEncoding utf8 = ONIG_ENCODING_UTF8;
-  std::string name = property;  // the call takes it writable
+  std::string name = property;  // the call needs it writable
   auto* bytes = reinterpret_cast<OnigUChar*>(name.data());
   const int kind = utf8->property_name_to_ctype(utf8, bytes, bytes + name.size());
   OnigCodePoint single_byte_end = 0;

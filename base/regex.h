@@ -12,51 +12,60 @@
 
 namespace evald {
 
-/// A search that was given up: it needed more steps, or more places to go back to, than it may.
+/// A search that was given up: it needed more steps, or more places to go back to, than allowed.
 class RegexGivenUp : public Error {
  public:
   using Error::Error;
 };
 
-/// The steps that the searches of one text may take together. They are counted, not timed, so that
-/// the machine's load decides nothing.
+/// The steps back that all searches of one text may take together. Steps are counted and not timed,
+/// so the machine's load decides nothing. Characters that a search passes over without a step back
+/// do not count, as in `[^}]*` before a `}`. From each of many places a search may pass over the
+/// rest of the text in this way. So the processor time of the thread is bounded too, far above the
+/// time that any other text takes.
 class RegexSteps {
  public:
-  /// The most that the next try of a search may take; 0 when nothing is left.
+  explicit RegexSteps(double seconds = 20);
+  /// Called at each place from which a search is tried. False if there is no time left.
+  bool Start();
+  /// The most steps for the next try of a search; 0 if none are left.
   unsigned long Try(unsigned long wanted) const { return wanted < left_ ? wanted : left_; }
   void Take(unsigned long steps) { left_ -= steps < left_ ? steps : left_; }
 
  private:
   unsigned long left_ = 100'000'000;
+  double end_;
+  unsigned starts_ = 0;
 };
 
-/// The dialect in which a pattern is written.
-enum class RegexDialect {
-  kPython,     ///< Python's `re`, for filters and metrics (see base/python_pattern.h)
-  kOniguruma,  ///< what the Hugging Face tokenizers library takes (Oniguruma's Ruby syntax)
+struct RegexOptions {
+  bool dot_all = false;  ///< '.' matches a line feed too
+  bool ignore_case = false;
+  /// Without case one character matches one: "ss" does not match a sharp s.
+  bool fold_one_to_one = false;
+  /// A search with RegexSteps looks at the clock at each place from which it is tried. This takes a
+  /// little time at each place, and the search can no longer skip ahead to a fixed text that each
+  /// match has.
+  bool timed = false;
+  std::string shown;  ///< the pattern that errors quote; empty: the one that is compiled
 };
 
-struct RegexFlags {
-  bool dot_all = false;      ///< re.DOTALL
-  bool ignore_case = false;  ///< re.IGNORECASE
-  bool multiline = false;    ///< re.MULTILINE (Python dialect)
-};
-
-/// A compiled pattern over UTF-8 (Oniguruma). Matching may be done from several threads at once.
-/// A search gives up with RegexGivenUp (an Error(kInput)) after 50 million steps, so that a pattern
-/// that backtracks without end cannot hang the process, or where it needs a stack of more than 16
-/// Mi entries. With `steps`, all searches of the text together are bounded as well: the text is
-/// then somebody else's, who may have made it for the pattern.
+/// A compiled pattern over UTF-8 in Oniguruma's Ruby syntax, which the Hugging Face tokenizers
+/// library takes too; python/regex.h compiles those of Python's `re`. Several threads may match at
+/// once.
+/// A search gives up with RegexGivenUp (an Error(kInput)) after 50 million steps, so that endless
+/// backtracking cannot hang the process, or if it needs a stack of more than 16 Mi entries. With
+/// `steps`, all searches of the text together are bounded, too: such a text comes from others, who
+/// may have made it for the pattern.
 class Regex {
  public:
-  /// Throws Error(kInput) that quotes the pattern and says what is wrong with it.
-  explicit Regex(const std::string& pattern, RegexDialect dialect = RegexDialect::kPython,
-                 RegexFlags flags = {});
+  /// Throws Error(kInput) that quotes the pattern and names its fault.
+  Regex(const std::string& pattern, const RegexOptions& options);
   ~Regex();
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
 
-  /// Byte range [begin, end) of a group; begin is npos for a group that did not take part.
+  /// Byte range [begin, end) of a group. begin is npos if the group did not take part.
   struct Span {
     size_t begin = std::string_view::npos;
     size_t end = std::string_view::npos;
@@ -65,16 +74,16 @@ class Regex {
   /// Group 0 is the whole match.
   using Match = std::vector<Span>;
 
-  /// The first match at or after byte `start`; false when there is none.
+  /// The first match at or after byte `start`; false if there is none.
   bool Search(std::string_view text, size_t start, Match* match, RegexSteps* steps = nullptr) const;
 
-  /// Visits the matches from left to right that do not overlap, as Python's re.finditer gives them
-  /// (after an empty match it looks for one that is not empty at the same place), until `visit`
-  /// returns false. Needs no memory that grows with the text.
+  /// Visits the matches from left to right that do not overlap, like Python's re.finditer (after an
+  /// empty match it looks for one that is not empty at the same place), until `visit` returns
+  /// false. Its memory does not grow with the text.
   void ForEachMatch(std::string_view text, const std::function<bool(const Match&)>& visit,
                     RegexSteps* steps = nullptr) const;
 
-  /// All of them.
+  /// All matches.
   std::vector<Match> FindAll(std::string_view text) const;
 
   /// re.sub with a literal replacement.
@@ -91,8 +100,8 @@ class Regex {
   std::unique_ptr<Compiled> compiled_;
 };
 
-/// The code points, first and last of each range, that \p{name} takes in Oniguruma's dialect.
-/// Throws Error(kInput) for a property that it does not know.
+/// The ranges of code points, first and last of each, that \p{name} matches in Oniguruma's dialect.
+/// Throws Error(kInput) for an unknown property.
 std::vector<std::pair<char32_t, char32_t>> OnigurumaRanges(const std::string& property);
 
 }  // namespace evald

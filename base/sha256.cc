@@ -2,18 +2,14 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
-#include <unistd.h>
 
-#include <cerrno>
-
-#include "base/file.h"
+#include "base/file_pieces.h"
 #include "base/hash.h"
 #include "evald/error.h"
 
 namespace evald {
 namespace {
 
-constexpr size_t kPieceBytes = 1 << 20;
 constexpr size_t kKeyDigits = 32;
 
 void Check(int done) {
@@ -55,16 +51,8 @@ std::string Sha256Hasher::Hex() const {
 
 std::string Sha256OfFile(int fd, const std::filesystem::path& path) {
   Sha256Hasher hasher;
-  std::string piece(kPieceBytes, '\0');
-  off_t offset = 0;
-  while (true) {
-    const ssize_t got = ::pread(fd, piece.data(), piece.size(), offset);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) ThrowErrno(path, "read", errno);
-    if (got == 0) return hasher.Hex();
-    hasher.Update(piece.data(), static_cast<size_t>(got));
-    offset += got;
-  }
+  ForEachPiece(fd, path, [&](std::string_view piece) { hasher.Update(piece); });
+  return hasher.Hex();
 }
 
 std::string ContentKey(std::string_view text) { return Sha256Hex(text).substr(0, kKeyDigits); }

@@ -8,9 +8,9 @@
 
 namespace evald {
 
-/// Streaming SHA-256 (FIPS 180-4). It names contents that people share who need not trust each
-/// other: nobody can make two contents of one name, as XXH3 (base/hash.h) would let them. One
-/// thread at a time.
+/// Streaming SHA-256 (FIPS 180-4). It names contents that are shared among people who do not trust
+/// each other: no one can make two contents with one name, as would be possible with XXH3
+/// (base/hash.h). One thread at a time.
 class Sha256Hasher {
  public:
   Sha256Hasher();
@@ -20,7 +20,7 @@ class Sha256Hasher {
 
   void Update(const void* data, size_t bytes);
   void Update(std::string_view text) { Update(text.data(), text.size()); }
-  /// The hash of everything so far: 64 lower-case hexadecimal digits. More may follow.
+  /// The hash of all bytes so far: 64 lower-case hexadecimal digits. More bytes may follow.
   std::string Hex() const;
 
  private:
@@ -28,8 +28,8 @@ class Sha256Hasher {
   std::unique_ptr<State> state_;
 };
 
-/// The SHA-256 of an open file, read piece by piece from its beginning; `path` names it in errors.
-/// Throws Error(kInfrastructure) when reading fails.
+/// The SHA-256 of an open file, read in pieces from its beginning; `path` names it in errors.
+/// Throws Error(kInfrastructure) if reading fails.
 std::string Sha256OfFile(int fd, const std::filesystem::path& path);
 
 /// A key of 32 hexadecimal digits: the first half of the SHA-256 of `text`.

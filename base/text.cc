@@ -28,8 +28,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// Length of the valid UTF-8 sequence at `p`, or 0. On 0, `*bad` is how many bytes to replace:
-// the longest prefix that could have begun a valid sequence, at least 1 (Unicode 15, table 3-7).
+// Length of the valid UTF-8 sequence at `p`, or 0. On 0, `*bad` is the number of bytes to replace:
+// the longest prefix that could begin a valid sequence, at least 1 (Unicode 15, table 3-7).
 size_t Utf8Sequence(const unsigned char* p, size_t left, size_t* bad) {
   *bad = 1;
   const unsigned char lead = p[0];
@@ -60,7 +60,7 @@ size_t Utf8Sequence(const unsigned char* p, size_t left, size_t* bad) {
   return length;
 }
 
-// `text` with what `invalid` and `valid` make of every maximal invalid part and of every character.
+// `text` with every maximal invalid part rewritten by `invalid`, and every character by `valid`.
 template <typename Invalid, typename Valid>
 std::string Rewritten(std::string_view text, const Invalid& invalid, const Valid& valid) {
   const auto* p = reinterpret_cast<const unsigned char*>(text.data());
@@ -83,7 +83,7 @@ void WriteOutBytes(std::string_view bytes, std::string* out) {
   for (const char c : bytes) *out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
 }
 
-// The code point of a character that is no ASCII and below U+10000; 0 for others.
+// The code point of a character from U+0080 to U+FFFF; 0 for others.
 unsigned CodePointOf(std::string_view sequence) {
   const auto bits = [&](size_t i, unsigned mask) {
     return static_cast<unsigned char>(sequence[i]) & mask;
@@ -93,14 +93,14 @@ unsigned CodePointOf(std::string_view sequence) {
   return 0;
 }
 
-// A terminal obeys C1 controls, and shows text in another order, or on another line, after the
-// others.
+// Whether a terminal obeys the character (C1 controls), or shows text in another order or on
+// another line after it.
 bool ChangesTerminal(unsigned code) {
   return (code >= 0x80 && code < 0xA0) || code == 0x061C || code == 0x200E || code == 0x200F ||
          (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
 }
 
-// One character of valid UTF-8, written out where a terminal would obey it.
+// Appends one character of valid UTF-8, spelled out if a terminal would obey it.
 void AppendShown(std::string_view sequence, std::string* out) {
   const auto first = static_cast<unsigned char>(sequence[0]);
   if (first < 0x20 || first == 0x7F) {

@@ -7,8 +7,8 @@
 
 namespace evald {
 
-/// The candidate with the smallest edit distance to `name`, or "" when none is near (a distance of
-/// at most a third of the name's length, and at least 2 allowed).
+/// The candidate with the smallest edit distance to `name`; "" if none is near: at a distance of at
+/// most 2, or of at most a third of the name's length.
 std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
 
 /// "; did you mean 'x'?" for the nearest candidate, or "".
@@ -35,15 +35,15 @@ bool IsUtf8(std::string_view text);
 /// `bytes.decode("utf-8", errors="replace")` does.
 std::string ReplaceInvalidUtf8(std::string_view text);
 
-/// `text` as it may be shown on a terminal whatever it came from: valid UTF-8, without control
+/// `text` in a form that is safe on a terminal, whatever its source: valid UTF-8, without control
 /// characters other than line feed and tab, without line separators (U+2028, U+2029) and without
-/// the characters that change the direction of writing (U+061C, U+200E, U+200F, U+202A to U+202E,
-/// U+2066 to U+2069: Bidi_Control of Unicode). What may not be shown is written out: `\xf3`,
-/// `\x1b`, `\u009b`.
+/// characters that change the direction of writing (U+061C, U+200E, U+200F, U+202A to U+202E,
+/// U+2066 to U+2069: Bidi_Control of Unicode). Other characters are spelled out: `\xf3`, `\x1b`,
+/// `\u009b`.
 std::string Printable(std::string_view text);
 
-/// The same on one line: a line feed becomes `\n`, a tab `\t`. For what stands within a line: a
-/// cell of a table, a name in a message, an entry of a log.
+/// The same on one line: a line feed becomes `\n`, a tab `\t`. For text within a line: a table's
+/// cell, a name in a message, a log entry.
 std::string PrintableLine(std::string_view text);
 
 /// Number of Unicode code points in valid UTF-8, Python's len(str).

@@ -2,7 +2,7 @@
 
 namespace evald {
 
-/// evald's version: the project's, by CMakeLists.txt.
+/// evald's version: the project's version in CMakeLists.txt.
 extern const char* const kEvaldVersion;
 
 }  // namespace evald

@@ -8,12 +8,12 @@
 
 namespace evald::bench {
 
-/// What a workload measured. `ratio` (value over baseline, larger is better; for times the inverse)
-/// is computed by the caller of the workload unless set.
+/// The measurement of a workload. `ratio` is the value over the baseline (larger is better; for
+/// times the inverse). The caller of the workload computes it unless it is set.
 struct Result {
   double value = 0;
   std::string unit;      ///< "GB/s", "samples/s", "s"
-  std::string baseline;  ///< what it is compared with, in words
+  std::string baseline;  ///< the thing compared with, in words
   double baseline_value = 0;
   bool smaller_is_better = false;
   double target = 0;              ///< the ratio to reach
@@ -23,15 +23,16 @@ struct Result {
 struct Options {
   std::filesystem::path binaries;    ///< folder of evald, evald-worker, evald-metric
   std::filesystem::path data_dir;    ///< real benchmark data; may not exist
-  std::filesystem::path checkpoint;  ///< of the engine workloads; empty: made in the run
+  std::filesystem::path checkpoint;  ///< checkpoint of the engine workloads; empty: made in the run
   std::filesystem::path python;      ///< for baselines: has numpy, tokenizers, lm_eval; or empty
-  std::string llama_server;          ///< address of one that has the same checkpoint; may be empty
+  std::string llama_server;          ///< address of a server with the same checkpoint; may be empty
   std::filesystem::path scratch;     ///< an empty folder for the workload's files
   std::string gpu;                   ///< UUID of the GPU to measure; empty: the first visible one
-  std::filesystem::path lengths;     ///< where gpu-generate writes its requests' lengths; or empty
-  bool fast = false;                 ///< the GPU engine may let numbers depend on the batch
-  bool graphs = true;                ///< it captures batches of decoding
-  bool quick = false;                ///< a small size, to see that the workload works
+  /// file to which gpu-generate writes its requests' lengths; or empty
+  std::filesystem::path lengths;
+  bool fast = false;   ///< the GPU engine may let numbers depend on the batch
+  bool graphs = true;  ///< the GPU engine captures batches of decoding as graphs
+  bool quick = false;  ///< a small size, to check that the workload works
 };
 
 struct Workload {
@@ -40,7 +41,7 @@ struct Workload {
   Result (*run)(const Options& options);
 };
 
-/// A task of one short answer a document, read from sums.jsonl beside it ("question", "answer").
+/// A task with one short answer a document, read from sums.jsonl beside it ("question", "answer").
 inline constexpr const char* kSumsTask = R"(task: sums
 dataset_path: json
 dataset_kwargs: {data_files: {test: sums.jsonl}}

@@ -17,8 +17,8 @@
 namespace evald::bench {
 namespace {
 
-constexpr size_t kSymbolsMax = 48;          // of a word that is learnt from
-constexpr int64_t kCharacterCountMin = 20;  // of a character that gets a token, without bytes
+constexpr size_t kSymbolsMax = 48;          // of a word; longer words are not used for training
+constexpr int64_t kCharacterCountMin = 20;  // a rarer character gets no token (kinds without bytes)
 
 struct Word {
   std::vector<int32_t> symbols;
@@ -144,7 +144,7 @@ Json PreTokenizerOf(TokenizerKind kind) {
     case TokenizerKind::kLlama2:
       break;
   }
-  // For the training only; the tokenizer has none.
+  // Used for training only. The tokenizer has no pre-tokenizer.
   return {
       {"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "never"}, {"split", true}};
 }
@@ -157,7 +157,7 @@ Json NormalizerOf(TokenizerKind kind) {
   return {{"type", "Sequence"}, {"normalizers", {prepend, replace}}};
 }
 
-// How often each word occurs, spelled as the vocabulary spells it.
+// The number of times that each word occurs, in the vocabulary's spelling.
 std::unordered_map<std::string, int64_t> CountWords(TokenizerKind kind,
                                                     const std::vector<std::string>& lines) {
   const auto normalizer = tok::MakeNormalizer(NormalizerOf(kind), "normalizer");
@@ -186,7 +186,7 @@ std::vector<std::string> Characters(const std::string& word) {
   return characters;
 }
 
-// The tokens that training begins with.
+// The tokens with which training begins.
 std::vector<std::string> FirstTokens(TokenizerKind kind,
                                      const std::unordered_map<std::string, int64_t>& words) {
   std::vector<std::string> tokens;

@@ -17,16 +17,16 @@ namespace {
 
 constexpr double kClockScale = 1.0 / 20;
 constexpr int kScoreSlots = 2;
-constexpr int64_t kQuickShare = 40;  // of the documents, one in so many
+constexpr int64_t kQuickShare = 40;  // --quick takes one document out of this many
 
-// What leasing and scoring cost on this machine, from a real run of a real model.
+// Costs of leasing and scoring on this machine, from a real run of a real model.
 struct Measured {
   double lease_s = 0;  // of a device, for each trial
   double score_s = 0;  // of a slot, for each document
 };
 
-// The example checkpoint on its three suites, the second time, so that its trials are planned by
-// priors.
+// Evaluates the example checkpoint on its three suites twice. The second run counts: priors plan
+// its trials.
 Measured MeasureQuickstart(const Options& options) {
   const auto example = options.binaries / "../../examples/quickstart/eval.yaml";
   std::filesystem::path run;
@@ -63,7 +63,7 @@ Measured MeasureQuickstart(const Options& options) {
   return measured;
 }
 
-// A task name that may stand in a file's name.
+// A task name that may be part of a file's name.
 std::string NameOf(size_t index) { return fmt::format("dataset_{:02}", index); }
 
 std::string TaskYaml(const std::string& name) {
@@ -88,7 +88,7 @@ class Emulation {
     for (size_t i = 0; i < tasks_.size(); ++i) WriteTask(i);
   }
 
-  // Model seconds from the first document's begin to the last score.
+  // Model seconds from the beginning of the first document to the last score.
   double Run() {
     ImportPriors();
     std::string names;
@@ -132,7 +132,7 @@ class Emulation {
                           task.place_s.size() * sizeof(float)));
   }
 
-  // What an earlier checkpoint's run would have left.
+  // Imports the priors that an earlier checkpoint's run would have left.
   void ImportPriors() {
     std::vector<TaskCost> costs;
     for (size_t i = 0; i < tasks_.size(); ++i) {
@@ -159,7 +159,7 @@ class Emulation {
   int places_;
 };
 
-// The same workload in the simulator, from the moment at which the weights are in.
+// The same workload in the simulator, from the moment at which the weights are loaded.
 double Simulated(SimCluster cluster, std::vector<SimTask> tasks, const Measured& measured,
                  double* bound) {
   cluster.score_slots_per_node = kScoreSlots;
@@ -177,9 +177,9 @@ double Simulated(SimCluster cluster, std::vector<SimTask> tasks, const Measured&
 
 }  // namespace
 
-// The preset of 63 datasets on a node of 8 devices: the real daemon, protocol, files, database and
-// metric processes with an engine that only takes the time, on a clock that runs 20 times as fast,
-// against the simulator with what leasing and scoring cost in a real run.
+// The preset of 63 datasets on a node of 8 devices. The daemon, protocol, files, database and
+// metric processes are real. The engine only takes the time, on a clock that runs 20 times as fast.
+// The baseline is the simulator with the costs of leasing and scoring from a real run.
 Result RunEmulate(const Options& options) {
   evald::Workload workload = ParseWorkload(std::string(PresetWorkloadText()), "acme-7b-63.yaml");
   if (options.quick) {

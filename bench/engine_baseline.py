@@ -5,14 +5,14 @@
                        --batch-sizes 1,8,32 [--max-gen-toks N] [--trial-documents N]
                        [--server URL --parallel 8,32]
 
-Needs lm_eval 0.4.13, torch and transformers. What is fastest is tried out, and then answers everything: the
-dtype with the first --trial-documents of each task; then every batch size, and every number of requests that the
-server gets at once, for `choice` with the same documents, for `generate` with all documents of the first task and
-64 tokens each, since a batch must be full to show what it does. Prints one JSON object: seconds for the requests
-alone, without loading the model and without building prompts, and every answer of the harness.
+Needs lm_eval 0.4.13, torch and transformers. The script first finds the fastest way, and then answers all requests
+in that way. It tries each dtype with the first --trial-documents of each task. Then it tries each batch size, and
+each number of requests that the server gets at once: `choice` with the same documents, `generate` with all documents
+of the first task and 64 tokens each, since only a full batch shows its speed. Prints one JSON object: seconds for the
+requests alone, without loading the model and without building prompts, and every answer of the harness.
 
---server is a running llama-server that has loaded the same checkpoint (bench/make_gguf.py); it gets the same
-prompts as tokens, and may keep prefixes.
+--server is a running llama-server with the same checkpoint (bench/make_gguf.py). The server gets the same prompts as
+tokens, and may keep prefixes.
 """
 
 import argparse
@@ -71,13 +71,13 @@ def load(checkpoint, dtype):
 
 
 class Trials:
-    """Times ways to answer, and remembers them."""
+    """Measures ways to answer, and remembers their times."""
 
     def __init__(self):
         self.rows = []
 
     def fastest(self, ways, seconds_of):
-        """The way with the least seconds; ways are dicts."""
+        """The fastest way. A way is a dict."""
         seconds = []
         for way in ways:
             seconds.append(seconds_of(way))
@@ -95,7 +95,7 @@ def shortened(chosen):
 
 
 class Harness:
-    """lm-evaluation-harness's `hf` backend, in every dtype that is asked for."""
+    """lm-evaluation-harness's `hf` backend, in every dtype of --dtypes."""
 
     def __init__(self, args):
         self.workload = args.workload
@@ -108,7 +108,7 @@ class Harness:
 
 
 def completion(url, tokens, kwargs):
-    """Greedy, with the server's prefix cache; returns how many tokens came."""
+    """Asks the server greedily, with its prefix cache. Returns the number of tokens in the answer."""
     body = {"prompt": tokens, "n_predict": kwargs["max_gen_toks"], "temperature": 0, "cache_prompt": True,
             "stop": kwargs["until"]}
     request = urllib.request.Request(url + "/completion", json.dumps(body).encode(),
@@ -118,7 +118,7 @@ def completion(url, tokens, kwargs):
 
 
 class Server:
-    """llama.cpp's."""
+    """llama.cpp's server."""
 
     def __init__(self, args):
         from tokenizers import Tokenizer

@@ -14,8 +14,8 @@
 namespace evald::bench {
 namespace {
 
-// Adds up `lines` cache lines in `streams` equal parts side by side, fetching ahead: what a product
-// with one row does with the weights' memory.
+// Adds up `lines` cache lines in `streams` equal parts side by side and prefetches. A product with
+// one row uses the weights' memory in the same way.
 uint64_t ReadLines(const uint64_t* memory, size_t lines, size_t streams) {
   constexpr size_t kWords = 8, kAhead = 32 * kWords;
   const size_t part = lines / streams * kWords;
@@ -62,13 +62,14 @@ class Memory {
   }
 
   std::vector<uint64_t, native::AlignedAllocator<uint64_t>>
-      words_;                          // in large pages, so that memory alone limits
-  std::atomic<uint64_t> checksum_{0};  // so that the sums are needed
+      words_;                          // in large pages, so that memory alone is the limit
+  std::atomic<uint64_t> checksum_{0};  // makes the compiler keep the sums
 };
 
 }  // namespace
 
-// The time of a generation less that of one token, per further token; in turns with reading memory.
+// The time of a generation minus that of a single token, for each further token. Measurements take
+// turns with reading memory.
 Result RunEngineDecode(const Options& options) {
   const auto checkpoint = EngineCheckpoint(options);
   const ModelShape shape(checkpoint);

@@ -23,7 +23,7 @@ const std::vector<std::string> kChoiceTasks = {"mmlu_astronomy", "mmlu_anatomy",
                                                "mmlu_elementary_mathematics"};
 
 struct Work {
-  const char* name;  ///< the baseline's, too
+  const char* name;  ///< the baseline has it too
   std::vector<std::string> tasks;
   int documents = 0;  ///< of each task
   int max_gen_toks = 0;
@@ -31,10 +31,10 @@ struct Work {
   const char* batch_sizes;
 };
 
-// By task, document and request.
+// Scores by task, document and request.
 using Scores = std::map<std::tuple<std::string, int64_t, int>, double>;
 
-// `evald run` of the work, with files of its own.
+// `evald run` of the work, with its own files.
 class Run {
  public:
   Run(const Options& options, const Work& work, const fs::path& checkpoint,
@@ -108,7 +108,7 @@ Json Baseline(const Options& options, const Work& work, const fs::path& checkpoi
   return ParseJson(output.substr(output.find("{\"seconds\"")), script.string());
 }
 
-// The largest difference of log-likelihoods. Throws when one side lacks a request.
+// The largest difference of log-likelihoods. Throws if one side lacks a request.
 double LargestDifference(const Scores& ours, const Json& answers) {
   double largest = 0;
   for (const Json& row : answers) {
@@ -127,14 +127,15 @@ double LargestDifference(const Scores& ours, const Json& answers) {
   return largest;
 }
 
-// The ways to compute that may answer: log-likelihoods are compared with those of fp32.
+// The kernels that may take part. Log-likelihoods are compared with the baseline's in fp32, so bf16
+// is only for generation.
 std::vector<std::string> Kernels(const Work& work) {
   std::vector<std::string> kernels = {"auto"};
   if (work.max_gen_toks > 0 && native::HasBf16Products()) kernels.emplace_back("avx512_bf16");
   return kernels;
 }
 
-// Checks evald's log-likelihoods against the baseline's. Throws where they differ.
+// Checks evald's log-likelihoods against the baseline's. Throws if they differ.
 void Compare(const Run& run, const Json& baseline, Result* result) {
   constexpr double kAtMost = 1e-3;
   const double largest = LargestDifference(run.LogLikelihoods(), baseline.at("answers"));
@@ -146,7 +147,8 @@ void Compare(const Run& run, const Json& baseline, Result* result) {
   }
 }
 
-// evald in each of its ways, the baseline, evald again. The result is evald's quickest way.
+// Measures evald with each kernel, then the baseline, then evald again. The result is that of
+// evald's fastest kernel.
 Result Measure(const Options& options, const Work& work, double target) {
   if (!fs::exists(options.data_dir)) {
     return {.details = {{"skipped",

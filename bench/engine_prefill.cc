@@ -15,8 +15,8 @@
 namespace evald::bench {
 namespace {
 
-// Times the product between any two batches, for as long as a third of a batch: what else the
-// machine has to do changes within seconds.
+// Times the product between any two batches, for about a third of a batch's time: the machine's
+// other load changes within seconds.
 class Rounds {
  public:
   Rounds(Engine* engine, const OneDnnProduct& product) : engine_(engine), product_(product) {}
@@ -44,12 +44,13 @@ class Rounds {
 
   double processor_seconds() const { return processor_seconds_; }
   const std::vector<double>& seconds() const { return seconds_; }
-  /// GFLOP/s of the product beside each prompt, weighted by its batches' time.
+  /// GFLOP/s of the product measured beside each prompt, weighted by the time of the prompt's
+  /// batches.
   const std::vector<double>& product_rates() const { return product_rates_; }
 
  private:
   static constexpr double kProductSeconds = 1;
-  // Threads of both look for more work for a while.
+  // The threads of the engine and of the product look for more work for a while.
   static constexpr std::chrono::milliseconds kQuiet{100};
 
   Engine* engine_;
@@ -58,7 +59,7 @@ class Rounds {
   double processor_seconds_ = 0;
 };
 
-// One of the engine's ways to compute.
+// The engine with one of its kernels.
 struct Contender {
   Contender(const Options& options, int tokens, const std::string& kernels,
             const OneDnnProduct& product)
@@ -95,8 +96,9 @@ struct Contender {
 
 }  // namespace
 
-// One long prompt at a time, each of other tokens, so that nothing is reused. Where the processor
-// multiplies bf16, both of the engine's ways take turns, and the quicker is the result.
+// Evaluates one long prompt at a time. Each has other tokens, so nothing is reused. If the
+// processor multiplies bf16, both of the engine's kernels take turns, and the faster one is the
+// result.
 Result RunEnginePrefill(const Options& options) {
   const ModelShape shape(EngineCheckpoint(options));
   const int tokens = options.quick ? 256 : 2048;
@@ -113,7 +115,7 @@ Result RunEnginePrefill(const Options& options) {
   if (native::HasBf16Products())
     contenders.push_back(std::make_unique<Contender>(options, tokens, "avx512_bf16", product));
   for (const auto& each : contenders)
-    AnswerAll(each->engine.get(), {prompt(0)});  // pages and buffers are there from now on
+    AnswerAll(each->engine.get(), {prompt(0)});  // pages and buffers exist from now on
   const int count = options.quick ? 1 : 7;
   for (int round = 1; round <= count; ++round) {
     for (const auto& each : contenders) each->rounds.Run(prompt(static_cast<uint64_t>(round)));

@@ -30,7 +30,7 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kReadBytes = 64 * 1024;
-constexpr std::chrono::seconds kPatience{30};  // for the last answers
+constexpr std::chrono::seconds kPatience{30};  // the wait for the last answers
 
 http::request<http::string_body> MakeRequest(http::verb method, const std::string& path,
                                              const std::string& body) {
@@ -64,7 +64,7 @@ class Generator {
   }
 
  private:
-  // Reads an event stream and counts its events, which may be cut anywhere.
+  // Reads an event stream and counts its events. A read may end in the middle of an event.
   asio::awaitable<void> Follow(size_t place) {
     tcp::socket socket(context_);
     auto [refused] = co_await socket.async_connect(endpoint_, kAwait);
@@ -78,13 +78,14 @@ class Generator {
       for (size_t at = 0; (at = text.find("\nevent: ", at)) != std::string::npos; ++at)
         ++result_.events[place];
       tail = text.substr(text.size() -
-                         std::min<size_t>(text.size(), 7));  // one less than what is looked for
+                         std::min<size_t>(text.size(), 7));  // one less than the text searched for
       open = !error;
     }
     ++result_.followers_lost;
   }
 
-  // Requests at their times: the k-th of all is due k / per_second after the beginning.
+  // Sends requests at their times: request k of all connections is due k / per_second after the
+  // beginning.
   asio::awaitable<void> AskInTurn(int place) {
     beast::tcp_stream stream(context_);
     stream.expires_never();

@@ -12,16 +12,16 @@ struct HttpLoad {
   uint16_t port = 0;
   int followers = 0;               ///< connections that read `events` all the time
   std::string events;              ///< path of an event stream
-  std::vector<std::string> paths;  ///< asked for in turn
-  int connections = 16;            ///< for these requests; kept alive
+  std::vector<std::string> paths;  ///< requested in turn
+  int connections = 16;            ///< for requests of `paths`; kept alive
   double per_second = 0;           ///< requests, all connections together
   double seconds = 0;
 };
 
-/// What came of it.
+/// The result of the load.
 struct HttpLoadResult {
-  /// Of each request that was answered, from when it was due, so that a service that is late is not
-  /// spared the requests that would have come meanwhile; sorted.
+  /// The latency of each answered request, sorted. It counts from the time at which the request was
+  /// due, so a late service is charged for requests that had to wait.
   std::vector<double> latencies_s;
   std::map<int, int64_t> statuses;
   int64_t failed = 0;           ///< requests without an answer
@@ -31,10 +31,11 @@ struct HttpLoadResult {
   double cpu_seconds = 0;       ///< of the thread that made the load
 };
 
-/// Puts the load on, from one thread.
+/// Makes the load from one thread.
 HttpLoadResult RunHttpLoad(const HttpLoad& load);
 
-/// One request of its own; the body of a 2xx answer. Throws Error(kInfrastructure).
+/// Sends one request on its own connection. Returns the body of a 2xx answer. Throws
+/// Error(kInfrastructure).
 std::string HttpRequest(uint16_t port, const std::string& method, const std::string& path,
                         const std::string& body = "");
 

@@ -3,14 +3,14 @@
 
     make_checkpoint.py FOLDER [--data-dir DIR] [--family llama|qwen2] [--seed N] [--quick]
 
-Needs numpy and tokenizers. The tokenizer is a byte-level BPE trained on the Python standard library's
-sources and, with --data-dir, on the benchmark data's texts, so that prompts have about as many tokens
-as with a model's own. It has fewer entries than the embedding has rows; the rows without one, and the
-end-of-text token's, are small, so that no greedy generation picks them and every engine generates
-as many tokens.
+Needs numpy and tokenizers. The tokenizer is a byte-level BPE, trained on the Python standard library's
+sources and, with --data-dir, on the benchmark data's texts. So prompts have about as many tokens as
+with a model's own tokenizer. The tokenizer has fewer entries than the embedding has rows. The rows
+without an entry, and the row of the end-of-text token, are small. So no greedy generation picks them,
+and every engine generates the same number of tokens.
 
---family llama writes the same numbers as a Llama checkpoint with attention biases (the output
-projection's is zero). --quick makes a small model.
+--family llama writes the same numbers as a Llama checkpoint with attention biases (the bias of the
+output projection is zero). --quick makes a small model.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def config_of(family, shape):
 
 
 def tensors_of(family, shape):
-    """(name, shape, standard deviation); None for ones, 0 for zeros."""
+    """Tuples of (name, shape, standard deviation). The deviation None means ones, 0 means zeros."""
     width, inner = shape["hidden_size"], shape["intermediate_size"]
     head = width // shape["num_attention_heads"]
     keys = shape["num_key_value_heads"] * head
@@ -105,7 +105,7 @@ def to_bf16(values):
 def values_of(name, shape, deviation, seed, entries):
     if deviation is None:
         return numpy.ones(shape, numpy.float32)
-    # Keyed by name, so that both families get the same numbers.
+    # The seed depends on the name, so that both families get the same numbers.
     key = numpy.random.SeedSequence([seed, *name.encode()])
     values = numpy.random.default_rng(key).standard_normal(shape, numpy.float32) * numpy.float32(deviation)
     if name == "model.embed_tokens.weight":

@@ -3,8 +3,8 @@
 
     make_gguf.py CHECKPOINT OUT.gguf
 
-Needs numpy and gguf. Weights stay bf16, norms and biases become fp32, as llama.cpp's own converter has it. That
-converter refuses a tokenizer that it does not know by name, which the benchmark's is.
+Needs numpy and gguf. Weights stay bf16. Norms and biases become fp32, as in llama.cpp's own converter. That
+converter cannot be used: it refuses a tokenizer whose name it does not know, such as the benchmark's.
 """
 
 import argparse
@@ -21,7 +21,7 @@ NAMES = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.
 
 
 def tensors(path):
-    """(name, bf16 as uint16) of a safetensors file."""
+    """Yields (name, bf16 as uint16) of each tensor of a safetensors file."""
     data = numpy.memmap(path, numpy.uint8, "r")
     length = struct.unpack("<Q", data[:8].tobytes())[0]
     header = json.loads(data[8:8 + length].tobytes())

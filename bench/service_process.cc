@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kPatienceTenths = 300;
 
-// The first line of what comes out of `end`.
+// The first line read from `end`.
 std::string FirstLine(int end) {
   std::string line;
   char c = 0;
@@ -70,8 +70,7 @@ uint64_t ServiceProcess::resident_bytes() const {
          static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// proc(5): utime and stime are the 14th and 15th fields of stat; the second, in brackets, may hold
-// blanks.
+// proc(5): utime and stime are fields 14 and 15 of stat. Field 2, in brackets, may contain blanks.
 double ServiceProcess::cpu_seconds() const {
   const std::string stat = ReadFile(fmt::format("/proc/{}/stat", pid_));
   const std::vector<std::string> fields = Split(stat.substr(stat.rfind(')') + 2), ' ');

@@ -9,12 +9,13 @@
 
 namespace evald::bench {
 
-/// `evald serve` on a free port of this machine, as long as this lives.
+/// `evald serve` on a free port of this machine. It runs as long as this object lives.
 class ServiceProcess {
  public:
-  /// Starts it and waits until it says that it serves. Throws Error(kInfrastructure).
+  /// Starts the service and waits until it reports that it serves. Throws Error(kInfrastructure)
+  /// if the service does not start or ends before it serves.
   ServiceProcess(const std::filesystem::path& evald, const std::filesystem::path& config);
-  /// Ends it (SIGTERM, then a kill).
+  /// Sends SIGTERM. Kills the service if it has not ended after 30 seconds.
   ~ServiceProcess();
 
   uint16_t port() const { return port_; }

@@ -19,8 +19,9 @@
 #include "orchestrator/staging/chunk_reader.h"
 #include "orchestrator/staging/stager.h"
 
-// Staging a checkpoint from disk into shared memory, against the least that could do the same: the
-// same bytes read and written by the same number of threads, with no hash, no check, no lock.
+// Staging a checkpoint from disk into shared memory. The baseline is the least work with the same
+// effect: the same number of threads reads and writes the same bytes, with no hash, no check and no
+// lock.
 namespace evald::bench {
 namespace fs = std::filesystem;
 namespace {
@@ -34,7 +35,7 @@ void Check(bool good, const fs::path& path, const char* what) {
   if (!good) ThrowErrno(path, what, errno);
 }
 
-// Random bytes: nothing on the way could shorten them. `state` goes on from call to call.
+// Random bytes, so that nothing on the way can compress them. `state` goes on from call to call.
 void Fill(std::string* buffer, uint64_t* state) {
   for (size_t i = 0; i + 8 <= buffer->size(); i += 8) {
     *state ^= *state << 13;
@@ -87,8 +88,8 @@ void DropPageCache(const CheckpointLayout& layout) {
   }
 }
 
-// The first touch of a virtual machine's memory is slow, and whoever measures first would pay for
-// it: take as many pages as are needed, twice over, and give them back.
+// Touches twice as many pages as are needed and gives them back. The first touch of a virtual
+// machine's memory is slow, and the first measurement would include that time.
 void TouchMemory(const fs::path& folder, uint64_t bytes) {
   const fs::path path = folder / "touch";
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
@@ -168,13 +169,13 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Whether the disk lets itself be read past the page cache; the plain copy then does so too.
+// Whether the disk can be read past the page cache. The plain copy then reads it in that way too.
 bool CanReadDirect(const CheckpointLayout& layout) {
   const fs::path path = layout.root / layout.shards.front();
   return static_cast<bool>(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT)));
 }
 
-// A staging of what was kept: nothing of it is read.
+// A second staging, of a checkpoint that is still staged: no byte of it is read.
 Json SecondStaging(const StagerOptions& options, const fs::path& source) {
   Stager(options).Stage(source).Release();
   const int64_t begin = MonotonicMicros();
@@ -184,7 +185,7 @@ Json SecondStaging(const StagerOptions& options, const fs::path& source) {
           {"seconds", 1e-6 * static_cast<double>(MonotonicMicros() - begin)}};
 }
 
-// The folder in shared memory, gone at the end whatever happens.
+// The folder in shared memory. The destructor removes it.
 struct ScratchRoot {
   fs::path path = fmt::format("/dev/shm/evald-bench-{}", ::getpid());
   ~ScratchRoot() { RemoveTree(path); }

@@ -18,7 +18,7 @@ constexpr size_t kWordsPerScript = 30'000;
 
 struct Script {
   const char* name;
-  std::vector<const char*> beginnings;  ///< of a syllable
+  std::vector<const char*> beginnings;  ///< of syllables
   std::vector<const char*> middles;
   std::vector<const char*> ends;
   const char* space;
@@ -96,7 +96,7 @@ const std::vector<Script>& Scripts() {
 class Writer {
  public:
   explicit Writer(uint64_t seed) : random_(seed) {
-    // The words are those of the language, whatever the seed of the text.
+    // The words belong to the language. They do not depend on the seed of the text.
     std::mt19937_64 language(1);
     for (const Script& script : Scripts()) {
       std::vector<std::string> words;
@@ -128,7 +128,7 @@ class Writer {
     }
     return word;
   }
-  // By Zipf's law: the n-th as 1/n.
+  // A word by Zipf's law: the n-th has the frequency 1/n.
   const std::string& Word(size_t script) {
     const double uniform = std::uniform_real_distribution<double>(0, 1)(random_);
     const double rank = std::pow(static_cast<double>(kWordsPerScript), uniform);
@@ -142,7 +142,7 @@ class Writer {
     }
     return text + Scripts()[script].stop;
   }
-  // Half of it in Latin letters.
+  // Prose. Half of it is in Latin letters.
   std::string Prose() {
     const size_t script = random_() % 2 == 0 ? 0 : random_() % Scripts().size();
     std::string text;
@@ -203,7 +203,7 @@ class Writer {
   std::vector<std::vector<std::string>> words_;
 };
 
-// The texts of real tasks, in an order that is the same everywhere; every second one.
+// Every second text of the real tasks, in an order that is the same everywhere.
 std::vector<std::string> RealTexts(const fs::path& data_dir, size_t half) {
   std::vector<fs::path> files = {data_dir / "gsm8k/train.jsonl", data_dir / "mbpp/mbpp.jsonl"};
   std::error_code ignored;

@@ -1,4 +1,4 @@
-// MB/s of one core encoding mixed text, against the Hugging Face tokenizers library.
+// MB/s of one core that encodes mixed text, against the Hugging Face tokenizers library.
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -24,15 +24,15 @@ constexpr uint64_t kTrainingSeed = 1;
 constexpr uint64_t kMeasuredSeed = 2;
 constexpr int kRounds = 2;
 
-/// Own speed over the library's, of all kinds together, where both were last measured: for hosts
-/// without the library. `details` says so.
+/// evald's speed over the library's, for all kinds together, at the last measurement of both. For
+/// hosts without the library; `details` says so.
 constexpr double kRecordedRatio = 8.7;
 constexpr const char* kRecordedWith =
     "tokenizers 0.23.3 on one thread, its ratio recorded 2026-11-21 on an Intel Xeon at 2.5 GHz";
 
-/// Prints {"seconds", "tokens", "crc", "version"}: processor seconds of one thread for all lines,
-/// the better of encode for each line and of encode_batch. A fresh tokenizer for each, as its cache
-/// remembers words.
+/// Prints {"seconds", "tokens", "crc", "version"}. The seconds are the processor's, of one thread
+/// for all lines: the better of encode for each line and of encode_batch. Each gets a new
+/// tokenizer, since a tokenizer's cache remembers words.
 constexpr const char* kBaselineScript = R"(
 import json, os, sys, time, zlib
 from array import array
@@ -62,7 +62,7 @@ struct Encoded {
   uint64_t crc = 0;
 };
 
-// With a fresh tokenizer, that remembers nothing.
+// Encodes with a new tokenizer, which remembers no words.
 Encoded EncodeAll(const std::string& json, const std::vector<std::string>& lines) {
   const std::unique_ptr<Tokenizer> tokenizer = Tokenizer::Parse(json, "tokenizer.json");
   std::vector<std::vector<int32_t>> encoded(lines.size());
@@ -72,7 +72,7 @@ Encoded EncodeAll(const std::string& json, const std::vector<std::string>& lines
   out.seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   for (const std::vector<int32_t>& ids : encoded) {
     out.tokens += ids.size();
-    if (ids.empty()) continue;  // crc32 of no bytes at a null pointer begins anew
+    if (ids.empty()) continue;  // crc32 of no bytes at a null pointer would start anew
     out.crc = crc32(out.crc, reinterpret_cast<const Bytef*>(ids.data()),
                     static_cast<uInt>(ids.size() * sizeof(int32_t)));
   }
@@ -121,7 +121,7 @@ struct Measured {
   uint64_t tokens = 0;
 };
 
-// A B A B. Throws Error(kInternal) when the two do not give the same tokens.
+// Measures A B A B. Throws Error(kInternal) if the two do not give the same tokens.
 Measured Measure(TokenizerKind kind, const std::string& json, const std::vector<std::string>& lines,
                  const Baseline& baseline, const std::filesystem::path& scratch) {
   const std::filesystem::path file = WriteText(scratch / NameOf(kind) / "tokenizer.json", json);

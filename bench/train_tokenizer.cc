@@ -1,9 +1,9 @@
 // evald-train-tokenizer FOLDER [DATA_DIR]
 //
-// Writes tokenizer.json and tokenizer_config.json of a byte-level BPE of Llama-3's kind, trained on
-// the benchmark data's texts and on made-up ones, so that prompts have about as many tokens as with
-// a model's own. Prints {"entries": N, "end": ID}: how many tokens it has, and the one that ends a
-// text.
+// Writes tokenizer.json and tokenizer_config.json of a byte-level BPE of Llama-3's kind. The
+// tokenizer is trained on the benchmark data's texts and on made-up ones, so that prompts have
+// about as many tokens as with a model's own tokenizer. Prints {"entries": N, "end": ID}: the
+// number of tokens, and the token that ends a text.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -41,7 +41,8 @@ void AppendRandom(PendingFile* file, uint64_t bytes, uint64_t* state) {
   }
 }
 
-// A Llama checkpoint of random weights with the tokenizer of `example`. Gives its tensors' bytes.
+// Makes a Llama checkpoint of random weights with the tokenizer of `example`. Returns the bytes of
+// its tensors.
 uint64_t MakeModel(const fs::path& folder, const fs::path& example) {
   const Shape s;
   MakeDirectories(folder);
@@ -94,7 +95,7 @@ uint64_t MakeModel(const fs::path& folder, const fs::path& example) {
 struct Memory {
   int workers = 0;
   uint64_t mapped = 0;     // PSS of staged files
-  uint64_t anonymous = 0;  // PSS of the rest that has no file
+  uint64_t anonymous = 0;  // PSS of memory without a file
 };
 
 // Adds a process that maps files below `root`.
@@ -133,7 +134,7 @@ Memory Look(const fs::path& root) {
   return sum;
 }
 
-// The most that four workers hold while they evaluate `checkpoint`.
+// The most memory that four workers hold while they evaluate `checkpoint`.
 Memory Run(const Options& options, const fs::path& checkpoint, const fs::path& example,
            const std::string& name) {
   const fs::path root = fmt::format("/dev/shm/evald-bench-memory-{}", ::getpid());

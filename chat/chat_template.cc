@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "chat/template_files.h"
 #include "evald/error.h"
-#include "jinja/unicode.h"
+#include "python/str.h"
 #include "tokenizer/special_tokens.h"
 
 namespace evald {
@@ -17,21 +17,6 @@ namespace {
 
 // Stands behind the last message while it is rendered, to find where its content ends.
 constexpr std::string_view kTag = "CONTINUE_FINAL_MESSAGE_TAG ";
-
-// str.rstrip().
-std::string WithoutSpaceBehind(const std::string& text) {
-  std::u32string codes = jinja::Decode(text);
-  while (!codes.empty() && jinja::IsSpace(codes.back())) codes.pop_back();
-  return jinja::Encode(codes);
-}
-
-// str.strip().
-std::string WithoutSpace(const std::string& text) {
-  std::u32string codes = jinja::Decode(WithoutSpaceBehind(text));
-  size_t begin = 0;
-  while (begin < codes.size() && jinja::IsSpace(codes[begin])) ++begin;
-  return jinja::Encode(codes.substr(begin));
-}
 
 std::string Names(const std::map<std::string, TemplateText>& templates) {
   std::vector<std::string> names;
@@ -116,7 +101,7 @@ std::string ChatTemplate::Render(const Json& messages, bool add_generation_promp
   last = content + std::string(kTag);
   std::string text = template_->Render(variables);
   const size_t at = text.rfind(kTag.substr(0, kTag.size() - 1));
-  if (at == std::string::npos || text.find(WithoutSpace(content)) == std::string::npos) {
+  if (at == std::string::npos || text.find(python::Strip(content)) == std::string::npos) {
     throw Error(
         ErrorKind::kInput,
         fmt::format(
@@ -127,7 +112,7 @@ std::string ChatTemplate::Render(const Json& messages, bool add_generation_promp
   // A template that trims the message has taken the tag's own space, and what stood before it.
   const bool keeps_space = text.compare(at, kTag.size(), kTag) == 0;
   text.resize(at);
-  return keeps_space ? text : WithoutSpaceBehind(text);
+  return keeps_space ? text : std::string(python::StripRight(text));
 }
 
 std::string ChatTemplate::RenderForHarness(const Json& messages, bool add_generation_prompt) const {

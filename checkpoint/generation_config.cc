@@ -22,15 +22,15 @@ constexpr int32_t kTokensMax = INT32_MAX;
 
 enum class Effect {
   kAlways,    // acts on every generation
-  kSampling,  // acts where tokens are drawn
-  kNone,      // does nothing to the text of one prompt
+  kSampling,  // acts if tokens are drawn
+  kNone,      // does not change the text of one prompt
   kRefused,   // changes the text, and is not served
 };
 
 struct Key {
   const char* name;
   Effect effect;
-  Json neutral;  // the value, besides null, that does nothing; of kNone: not looked at
+  Json neutral;  // the value, besides null, without an effect; unused for kNone
 };
 
 // transformers 5.23, GenerationConfig.__init__.
@@ -55,12 +55,12 @@ const std::vector<Key>& Keys() {
       {"forced_bos_token_id", Effect::kAlways, nullptr},
       {"forced_eos_token_id", Effect::kAlways, nullptr},
       {"exponential_decay_length_penalty", Effect::kAlways, nullptr},
-      {"remove_invalid_values", Effect::kAlways, nullptr},  // only true does something
+      {"remove_invalid_values", Effect::kAlways, nullptr},  // only true has an effect
       {"suppress_tokens", Effect::kAlways, nullptr},
       {"begin_suppress_tokens", Effect::kAlways, nullptr},
       {"eos_token_id", Effect::kAlways, nullptr},
       {"max_new_tokens", Effect::kAlways, nullptr},
-      {"max_length", Effect::kAlways, nullptr},  // of a request; the harness always sets it
+      {"max_length", Effect::kAlways, nullptr},  // the request's: the harness always sets it
       {"num_beams", Effect::kRefused, 1},
       {"num_return_sequences", Effect::kRefused, 1},
       {"penalty_alpha", Effect::kRefused, 0.0},
@@ -78,7 +78,8 @@ const std::vector<Key>& Keys() {
       {"is_assistant", Effect::kRefused, false},
       {"return_dict_in_generate", Effect::kRefused, false},
       {"cache_implementation", Effect::kRefused, nullptr},
-      {"do_sample", Effect::kNone, nullptr},  // of the file: the harness always says which
+      // the file's has no effect: the harness always sets it
+      {"do_sample", Effect::kNone, nullptr},
       {"num_beam_groups", Effect::kNone, nullptr},
       {"diversity_penalty", Effect::kNone, nullptr},
       {"length_penalty", Effect::kNone, nullptr},
@@ -145,16 +146,16 @@ struct Value {
   double Positive() const {
     return Number("a number above 0", [](double v) { return v > 0; });
   }
-  // An integer ends in an error there.
+  // An integer is an error in transformers.
   double Penalty() const {
     if (!json.is_number_float()) Expected("a number above 0 with a point, such as 2.0");
     return Positive();
   }
   double TopP() const {
-    return std::min(1.0, Number("a number of at least 0",
-                                [](double v) { return v >= 0; }));  // above 1 it does nothing
+    // a value above 1 has no effect
+    return std::min(1.0, Number("a number of at least 0", [](double v) { return v >= 0; }));
   }
-  double Typical() const { return std::min(1.0, Positive()); }  // likewise
+  double Typical() const { return std::min(1.0, Positive()); }  // above 1: no effect
   double Share(bool none) const {
     return none
                ? Number("a number from 0 to 1", [](double v) { return v >= 0 && v <= 1; })
@@ -162,7 +163,7 @@ struct Value {
   }
   double Cutoff() const {
     const double value = Number("a number", [](double) { return true; });
-    return value > 0 && value < 1 ? value : 0;  // others do nothing there
+    return value > 0 && value < 1 ? value : 0;  // other values have no effect in transformers
   }
   int Count(int least) const { return CountOf(json, least); }
   int CountOf(const Json& value, int least) const {
@@ -173,7 +174,7 @@ struct Value {
     }
     return value.get<int>();
   }
-  // One token id, or with `several` also a list of these.
+  // One token id. With `several` also a list of token ids.
   std::vector<int32_t> Tokens(bool several) const {
     if (!json.is_array()) return {CountOf(json, 0)};
     if (!several) Expected("a token id");
@@ -187,8 +188,8 @@ struct Value {
   }
 };
 
-// [[[token, ...], bias], ...]. Of entries for the same tokens the last one counts, as in Python's
-// dictionaries.
+// [[[token, ...], bias], ...]. If several entries have the same tokens, the last one counts, as in
+// Python's dictionaries.
 std::vector<TokenBias> Biases(const Value& value) {
   const char* expected = "a list of [[token id, ...], bias]";
   std::vector<TokenBias> biases;
@@ -223,8 +224,8 @@ LengthPenalty PenaltyOfLength(const Value& value) {
   return {value.CountOf(pair[0], 0), pair[1].get<double>()};
 }
 
-// Each token once: exponential_decay_length_penalty acts once on a token. An id below 0 is that of
-// no token.
+// Each token once, since exponential_decay_length_penalty acts once on a token. An id below 0
+// belongs to no token and is left out.
 std::vector<int32_t> EndTokens(const Value& value) {
   std::set<int32_t> tokens;
   for (const Json& token : value.json.is_array() ? value.json : Json::array({value.json})) {
@@ -270,19 +271,19 @@ void ApplyAlways(const Value& value, GenerationSettings* settings) {
 
 bool IsNeutral(const Key& key, const Json& value) {
   if (key.effect == Effect::kNone || value.is_null() || value == key.neutral) return true;
-  if (std::string_view(key.name) == "cache_implementation") {  // only these two change numbers
+  if (std::string_view(key.name) == "cache_implementation") {  // only these change numbers
     return value != "quantized" && value != "paged";
   }
   if (std::string_view(key.name) == "remove_invalid_values") return value != true;
   return value.is_array() && value.empty();
 }
 
-// Values that generate() fails over, whatever else is set.
+// Refuses values over which generate() fails whatever else is set.
 void RefuseBroken(const Value& value) {
   static const std::set<std::string> filled = {"bad_words_ids", "sequence_bias", "stop_strings"};
   const bool is_list = value.json.is_array();
   if (filled.contains(value.key) && is_list && value.json.empty())
-    value.Expected("null or a list of something");
+    value.Expected("null or a list that is not empty");
   if (value.key == "pad_token_id" && is_list) value.Expected("an integer or null");
 }
 
@@ -295,8 +296,8 @@ void Apply(const std::string& name, const Json& json, const std::string& where,
   switch (key.effect) {
     case Effect::kSampling:
       if (settings->do_sample) ApplySampling(value, settings);
-      if (name == "top_k" && !json.is_number())
-        value.Expected("a number");  // compared in every generation
+      // transformers compares top_k in every generation
+      if (name == "top_k" && !json.is_number()) value.Expected("a number");
       break;
     case Effect::kAlways:
       ApplyAlways(value, settings);
@@ -308,15 +309,38 @@ void Apply(const std::string& name, const Json& json, const std::string& where,
   }
 }
 
-// Keys that some checkpoints' files hold for code of their own. transformers keeps keys that it
-// does not know, and does nothing with them.
-bool IsForOtherCode(const std::string& key) {
-  static const std::set<std::string> keys = {"assistant_token_id", "chat_format", "max_window_size",
-                                             "trust_remote_code", "user_token_id"};
-  return keys.contains(key);
+// Whether a key that transformers does not know has an effect nevertheless. transformers keeps such
+// keys as attributes of its GenerationConfig. There a key may hide an attribute or a method of
+// GenerationConfig, or an argument that lm_eval gives to generate(). All other unknown keys have no
+// effect.
+bool TakesEffect(const std::string& key) {
+  static const std::set<std::string> keys = {"attention_mask",
+                                             "custom_generate",
+                                             "force_bos_token_to_be_generated",
+                                             "from_dict",
+                                             "from_model_config",
+                                             "from_pretrained",
+                                             "get_generation_mode",
+                                             "input_ids",
+                                             "inputs",
+                                             "inputs_embeds",
+                                             "logits_processor",
+                                             "prefix_allowed_tokens_fn",
+                                             "push_to_hub",
+                                             "save_pretrained",
+                                             "stopping_criteria",
+                                             "streamer",
+                                             "synced_gpus",
+                                             "to_dict",
+                                             "to_diff_dict",
+                                             "to_json_file",
+                                             "to_json_string",
+                                             "update",
+                                             "validate"};
+  return key.starts_with("_") || keys.contains(key);
 }
 
-// The settings that need end tokens end in an error in transformers where one of these is below 0.
+// Settings that need end tokens are an error in transformers if an id of an end token is below 0.
 void CheckEndTokens(const Json& merged, const std::string& where,
                     const GenerationSettings& settings) {
   const bool needed =
@@ -333,7 +357,8 @@ void CheckEndTokens(const Json& merged, const std::string& where,
   }
 }
 
-// A file without the key is as one without it in transformers: generation never ends at a token id.
+// Keeps the file's eos_token_id. If the file lacks the key, generation never ends at a token id, as
+// in transformers.
 void KeepEndTokens(const Json& json, Json* values) {
   const auto found = json.find("eos_token_id");
   if (found != json.end() && !found->is_null()) (*values)["eos_token_id"] = *found;
@@ -379,8 +404,9 @@ GenerationConfig GenerationConfig::Parse(const Json& json, const std::string& wh
     if (value.is_null() || key == "max_length") continue;
     if (IsGenerationKey(key)) {
       config.values_[key] = value;
-    } else if (own && config.unknown_.empty() && !IsForOtherCode(key)) {
-      config.unknown_ = key + ": evald does not know this setting";
+    } else if (own && config.unknown_.empty() && TakesEffect(key)) {
+      config.unknown_ =
+          key + ": is no generation setting; its effect in transformers is not served";
     }
   }
   return config;
@@ -408,7 +434,7 @@ GenerationSettings GenerationConfig::For(const SamplingParams& sampling) const {
   }
   const bool asked_ends = sampling.settings.contains("eos_token_id");
   CheckEndTokens(merged, asked_ends ? "generation_kwargs." : where_ + ": ", settings);
-  // NoBadWordsLogitsProcessor lets end tokens be generated.
+  // NoBadWordsLogitsProcessor of transformers lets end tokens be generated.
   std::erase_if(settings.bad_words, [&](const TokenBias& word) {
     const auto& ends = settings.eos_ids;
     return word.tokens.size() == 1 &&
@@ -453,7 +479,7 @@ void CheckGenerationSetting(const std::string& name, const Json& value, bool do_
   ignored.do_sample = do_sample;
   try {
     Apply(name, value, where + ": generation_kwargs.", &ignored);
-  } catch (const Error& e) {  // the remedies are those of a checkpoint's file
+  } catch (const Error& e) {  // the remedies are for a checkpoint's file
     throw Error(e.kind(), e.message(), "take the key out of generation_kwargs");
   }
 }

@@ -12,24 +12,25 @@
 
 namespace evald {
 
-/// A sequence of tokens, and what is added to the logit of its last token where the others precede.
+/// A sequence of tokens, and the bias of the last token's logit if the others precede it.
 struct TokenBias {
   std::vector<int32_t> tokens;
   float bias = 0;
 };
 
-/// From `start` generated tokens on, the logits of the end tokens grow by |logit| * (factor^n - 1),
-/// n counting from 1.
+/// From `start` generated tokens on, the logits of the end tokens grow by |logit| * (factor^n - 1).
+/// n counts from 1.
 struct LengthPenalty {
   int start = 0;
   double factor = 1;
 };
 
-/// The settings that decide the tokens of one generate_until request: those of transformers'
-/// GenerationConfig (5.23) that are in force, each at a value that does nothing where it is not.
+/// The settings that decide the tokens of one generate_until request. They are those settings of
+/// transformers' GenerationConfig (5.23) that have an effect. A setting that is not in force has a
+/// value without an effect.
 struct GenerationSettings {
   bool do_sample = false;  ///< false: greedy
-  // Of sampling alone, in the order in which they act.
+  // Settings of sampling alone, in the order in which they act.
   double temperature = 1;
   double top_h = 0;  ///< 0: none
   int top_k = 0;     ///< 0: all
@@ -38,7 +39,8 @@ struct GenerationSettings {
   double typical_p = 1;
   double epsilon_cutoff = 0;
   double eta_cutoff = 0;
-  // Of every generation, in the order in which they act, before those of sampling.
+  // Settings of every generation, in the order in which they act. They act before those of
+  // sampling.
   std::vector<TokenBias> sequence_bias;
   double encoder_repetition_penalty = 1;
   double repetition_penalty = 1;
@@ -56,43 +58,44 @@ struct GenerationSettings {
   std::vector<int32_t> suppressed_at_begin;
 
   std::vector<int32_t> eos_ids;       ///< generation ends at any of these
-  std::optional<int> max_new_tokens;  ///< the checkpoint's: goes before all that the request says
+  std::optional<int> max_new_tokens;  ///< tokens; used instead of max_length and max_gen_toks
   std::optional<int> max_length;      ///< the request's: tokens, with the prompt
 
-  /// Whether a logit is changed by anything but temperature, top_k and top_p.
+  /// Whether any setting other than temperature, top_k and top_p changes a logit.
   bool changes_logits() const;
 };
 
-/// The generation settings that a checkpoint ships: generation_config.json, or where there is none
-/// the same keys of config.json, as transformers 5.23 reads them. Requests are put on top as the
-/// `hf` backend of lm-evaluation-harness 0.4.13 and transformers' generate() do: request, then
-/// checkpoint, then transformers' defaults (of which one does something: top_k is 50).
+/// The generation settings of a checkpoint, as transformers 5.23 reads them:
+/// generation_config.json, or the same keys of config.json if there is no generation_config.json.
+/// The order of precedence is that of the `hf` backend of lm-evaluation-harness 0.4.13 and of
+/// transformers' generate(): the request, then the checkpoint, then transformers' defaults. Only
+/// one of those defaults has an effect: top_k is 50.
 class GenerationConfig {
  public:
-  /// What eval.yaml's `generation_config` says.
+  /// The value of eval.yaml's `generation_config`.
   enum class Use {
     kCheckpoint,  ///< as above
-    kIgnore,      ///< only what the request sets; of the checkpoint its eos_token_id alone
+    kIgnore,      ///< only the request's settings, and the checkpoint's eos_token_id
   };
 
-  /// Nothing but transformers' defaults.
+  /// Only transformers' defaults.
   GenerationConfig() = default;
 
-  /// A `directory` that is not there has no settings. Throws Error(kInput) for a broken file. Its
-  /// settings are judged by For: a run that generates nothing needs none.
+  /// If `directory` does not exist, it has no settings. Throws Error(kInput) for a broken file. The
+  /// settings themselves are checked in For, since a run that generates nothing needs none.
   static GenerationConfig Read(const ReadFolder& directory, Use use);
-  /// The same of the file's content. `where` names the file in errors; `own` says that it is
-  /// generation_config.json, where every key is a setting, and not config.json. Throws
+  /// The same for the file's content. `where` names the file in errors. `own`: the file is
+  /// generation_config.json, in which every key is a setting, and not config.json. Throws
   /// Error(kInput).
   static GenerationConfig Parse(const Json& json, const std::string& where, bool own, Use use);
 
-  /// What is in force for a request. Throws Error(kInput), naming the file, the key, what was found
-  /// and the remedy, for a key that evald does not know, a value that is none, and a setting that
-  /// evald does not serve.
+  /// The settings in force for a request. Throws Error(kInput) for a key with an effect that evald
+  /// does not know, for an invalid value, and for a setting that evald does not serve. The error
+  /// names the file, the key, the value found and the remedy.
   GenerationSettings For(const SamplingParams& sampling) const;
 
-  /// The same for people and results, under transformers' names in alphabetical order: `do_sample`,
-  /// when sampling `temperature`, `top_k` and `top_p`, and all others that do something.
+  /// The same for people and results, under transformers' names in alphabetical order: `do_sample`;
+  /// `temperature`, `top_k` and `top_p` if tokens are drawn; and all others that have an effect.
   Json InForce(const SamplingParams& sampling) const;
 
  private:
@@ -100,13 +103,12 @@ class GenerationConfig {
 
   std::string where_ = "generation_config.json";
   Json values_ = Json::object();  ///< those that are not null
-  std::string unknown_;           ///< the first key that is not known, with what is wrong; or ""
+  std::string unknown_;           ///< the first unknown key with an effect and its fault; or ""
   bool ignored_ = false;
 };
 
-/// Throws Error(kInput) "<where>: ..." when `key: value` cannot stand in generation_kwargs.
-/// Settings of sampling may have any value where nothing is drawn: transformers does not look at
-/// them there.
+/// Throws Error(kInput) "<where>: ..." if generation_kwargs may not contain `key: value`. Settings
+/// of sampling may have any value if no token is drawn: transformers does not look at them then.
 void CheckGenerationSetting(const std::string& key, const Json& value, bool do_sample,
                             const std::string& where);
 

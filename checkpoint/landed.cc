@@ -31,11 +31,11 @@ constexpr uint64_t kChunksMax = uint64_t{1} << 32;
 
 enum State : uint32_t { kStaging = 0, kPublished = 1, kFailed = 2 };
 
-// Begins the record; then the list of files as JSON, then a byte for each chunk.
+// The beginning of the record. The list of files follows as JSON, then one byte for each chunk.
 struct Header {
   char magic[16];
   uint32_t state;
-  uint32_t event;  // changes with everything else: what waiters sleep on
+  uint32_t event;  // changes with everything else; waiters sleep on it
   uint64_t chunk_bytes;
   uint64_t files_bytes;
   uint64_t chunks;
@@ -55,7 +55,8 @@ void WakeAll(Header* header) {
   ::syscall(SYS_futex, &header->event, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Until the event is another one, or a wake-up without cause, or the time is over.
+// Sleeps until the event has changed, the time is over, or the kernel wakes the thread without
+// cause.
 void Sleep(Header* header, uint32_t event, std::chrono::nanoseconds time) {
   timespec timeout{};
   timeout.tv_sec = static_cast<time_t>(time.count() / 1'000'000'000);
@@ -106,7 +107,7 @@ LandedWriter::LandedWriter(const fs::path& folder, const std::vector<CheckpointF
   }
   const std::string text = list.dump();
   const uint64_t bytes = sizeof(Header) + text.size() + chunks;
-  // Whoever opens it under its name finds it whole and locked.
+  // A process that opens the record under its name finds a whole and locked one.
   const fs::path making = path_.string() + ".part";
   fd_.reset(::open(making.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd_) ThrowErrno(making, "create", errno);
@@ -121,7 +122,8 @@ LandedWriter::LandedWriter(const fs::path& folder, const std::vector<CheckpointF
   header.files_bytes = text.size();
   header.chunks = chunks;
   const std::string begin(reinterpret_cast<const char*>(&header), sizeof header);
-  // By a write, which says so when there is no room; in the mapping that would be a signal.
+  // The record is written, because a write reports a full disk. A store into the mapping would end
+  // in a signal.
   const std::string whole = begin + text + std::string(chunks, '\0');
   for (size_t done = 0; done < whole.size();) {
     const ssize_t put =
@@ -195,14 +197,14 @@ LandedReader::LandedReader(const fs::path& folder)
   for (const Json& file : list) {
     if (!file.is_array() || file.size() != 2 || !file[0].is_string() ||
         !file[1].is_number_unsigned()) {
-      RefuseRecord(path_, "has a list of files of another form");
+      RefuseRecord(path_, "has a list of files in an unknown form");
     }
     files_.push_back({file[0].get<std::string>(), file[1].get<uint64_t>()});
     places_[files_.back().name] = {files_.back().bytes, chunk};
     chunk += ChunksOf(files_.back().bytes);
   }
   if (chunk != header.chunks)
-    RefuseRecord(path_, "has a list of files that it does not agree with");
+    RefuseRecord(path_, "lists files of another size than it has chunks for");
   chunks_ = text + header.files_bytes;
 }
 
@@ -210,14 +212,14 @@ fs::path LandedReader::folder() const { return fmt::format("/proc/self/fd/{}", f
 
 bool LandedReader::HasLanded(uint64_t first, uint64_t end) const {
   for (uint64_t i = first; i < end; ++i) {
-    // atomic_ref wants a type that is not const; nothing is written.
+    // atomic_ref needs a type that is not const. Nothing is written.
     auto& landed = const_cast<char&>(chunks_[i]);
     if (Atomic(landed).load(std::memory_order_acquire) == 0) return false;
   }
   return true;
 }
 
-// Whoever stages holds the lock for as long as it lives.
+// The staging process holds the lock as long as it lives.
 void LandedReader::CheckAlive() const {
   Header* header = HeaderOf(mapping_);
   bool abandoned = false;

@@ -12,12 +12,14 @@
 #include "base/file.h"
 #include "checkpoint/layout.h"
 
-/// What of a checkpoint has landed while it is staged: a record in the staging folder that whoever
-/// stages writes and any process of the host maps. Its format is in docs/staging.md. Files have
-/// their final lengths from the start; a byte of the record says whether 4 MiB of one have landed.
+/// The parts of a checkpoint that have landed during its staging, kept in a record in the staging
+/// folder. The staging process writes the record, and any process of the host may map it.
+/// docs/staging.md gives the format. Files have their final lengths from the start. For
+/// each 4 MiB of a file, one byte of the record says whether they have landed.
 namespace evald {
 
-/// The name of the record in a staging folder. Hidden, so no part of the checkpoint.
+/// The name of the record in a staging folder. The name is hidden, so the record is no part of the
+/// checkpoint.
 inline constexpr const char* kLandedFile = ".evald-landed";
 inline constexpr uint64_t kLandedChunkBytes = uint64_t{4} << 20;
 
@@ -38,50 +40,52 @@ class SharedMapping {
   uint64_t size_ = 0;
 };
 
-/// The side of whoever stages.
+/// The side of the staging process.
 class LandedWriter {
  public:
   /// Makes the record in `folder`. Throws Error(kInfrastructure).
   LandedWriter(const std::filesystem::path& folder, const std::vector<CheckpointFile>& files);
   LandedWriter(const LandedWriter&) = delete;
   LandedWriter& operator=(const LandedWriter&) = delete;
-  /// Unless it was published, the staging has failed.
+  /// If Publish was not called, the staging has failed.
   ~LandedWriter();
 
-  /// Chunk `chunk` of the file at place `file` of the list is written. Any thread.
+  /// Chunk `chunk` of file number `file` of the list is written. Any thread.
   void Landed(size_t file, uint64_t chunk);
-  /// Takes the record's name away, so that it is not published; those who follow keep it.
+  /// Removes the record's name, so that the record is not published. Processes that follow keep
+  /// their mapping.
   void Hide();
   /// The checkpoint has its final name.
   void Publish(const std::string& fingerprint);
 
  private:
   std::filesystem::path path_;
-  UniqueFd fd_;  ///< locked: its owner lives
+  UniqueFd fd_;  ///< locked: the staging process lives
   SharedMapping mapping_;
   std::vector<uint64_t> first_chunk_;  ///< of each file
   bool hidden_ = false;
 };
 
-/// The side of a process that follows. All methods but the constructor may be called by any thread.
+/// The side of a process that follows. Any thread may call the methods; one thread constructs.
 class LandedReader {
  public:
-  /// Throws Error(kInfrastructure) when there is no record (any more), Error(kInput) when it is not
-  /// one.
+  /// Throws Error(kInfrastructure) if there is no record (any more), and Error(kInput) if the file
+  /// is no record.
   explicit LandedReader(const std::filesystem::path& folder);
 
   static bool Exists(const std::filesystem::path& folder);
 
-  /// A name of the folder that stays good when it is published under another, while this lives.
+  /// A name of the folder that stays valid as long as this object lives, even if the folder is
+  /// published under another name.
   std::filesystem::path folder() const;
-  /// Files and lengths, as they will be.
+  /// The files and their final lengths.
   const std::vector<CheckpointFile>& files() const { return files_; }
   /// True once bytes [begin, end) of `file` have landed, false after `timeout`. Throws
-  /// Error(kInfrastructure) when the staging has failed, or whoever did it is gone, before they
-  /// did; Error(kInput) for a file that has no such bytes.
+  /// Error(kInfrastructure) if the staging fails or the staging process ends before the bytes have
+  /// landed. Throws Error(kInput) if the file has no such bytes.
   bool Wait(const std::string& file, uint64_t begin, uint64_t end,
             std::chrono::milliseconds timeout) const;
-  /// The fingerprint that what was staged is published under; nothing while it is not.
+  /// The fingerprint under which the staged checkpoint was published; nothing before that.
   std::optional<std::string> Published() const;
 
  private:
@@ -93,7 +97,8 @@ class LandedReader {
   UniqueFd fd_;
   SharedMapping mapping_;
   std::vector<CheckpointFile> files_;
-  std::map<std::string, std::pair<uint64_t, uint64_t>> places_;  ///< bytes and first chunk
+  /// length in bytes and first chunk
+  std::map<std::string, std::pair<uint64_t, uint64_t>> places_;
   const char* chunks_ = nullptr;
 };
 

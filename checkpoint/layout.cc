@@ -21,7 +21,7 @@ constexpr const char* kTemplatesFolder = "additional_chat_templates";
   throw Error(ErrorKind::kInput, what, remedy);
 }
 
-// Throws where it is not a folder.
+// Throws if `root` is not a folder.
 void CheckFolder(const ReadFolder& root) {
   if (root.exists()) return;
   if (!root.roots().anywhere()) root.roots().Refuse(root.path(), root.failure());
@@ -51,7 +51,7 @@ void CheckConfigAndTokenizer(const ReadFolder& root) {
          "copy the tokenizer that the model was trained with into this folder");
 }
 
-// The files that the index names; none of an empty weight_map.
+// The files that the index names. An empty weight_map names none.
 std::vector<std::string> IndexedShards(const ReadFolder& root) {
   std::vector<std::string> shards;
   for (const IndexEntry& entry :
@@ -68,8 +68,8 @@ std::vector<std::string> IndexedShards(const ReadFolder& root) {
   return shards;
 }
 
-// Which safetensors files are the model. Where transformers and other engines would not choose the
-// same ones, the checkpoint is refused.
+// The safetensors files that hold the model. A checkpoint is refused if transformers and other
+// engines would not choose the same files.
 std::vector<std::string> FindShards(const ReadFolder& root, const std::vector<std::string>& names) {
   std::vector<std::string> found;
   for (const std::string& name : names) {
@@ -78,7 +78,7 @@ std::vector<std::string> FindShards(const ReadFolder& root, const std::vector<st
   const bool single = std::binary_search(found.begin(), found.end(), kSingleShardFile);
   if (root.HasFile(kWeightIndexFile)) {
     std::vector<std::string> shards = IndexedShards(root);
-    if (shards.empty()) {  // an index of nothing contradicts nothing
+    if (shards.empty()) {  // an empty index contradicts nothing
       if (single) return {kSingleShardFile};
       Refuse(fmt::format("{}: {} has an empty weight_map", root.path().string(), kWeightIndexFile),
              "save the checkpoint again, or copy it again from where it came");
@@ -125,7 +125,7 @@ std::set<std::string> SideFiles(const ReadFolder& root, const std::vector<std::s
   return chosen;
 }
 
-// A folder counts as skipped when nothing in it was chosen. evald's own files are not mentioned.
+// A folder counts as skipped if no file in it was chosen. evald's own files are not mentioned.
 void FindSkipped(CheckpointLayout* layout, const std::vector<std::string>& entries,
                  const std::set<std::string>& chosen) {
   for (const std::string& name : entries) {

@@ -15,8 +15,8 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-// Whoever drops a staged checkpoint holds the exclusive lock only for a rename, so a short patience
-// is enough to outlast one that was refused its turn.
+// A process that drops a staged checkpoint holds the exclusive lock only during a rename. This
+// patience is longer than such a hold, also if the process gives up the drop.
 constexpr int64_t kPatienceMicros = 5'000'000;
 constexpr useconds_t kPauseMicros = 2'000;
 
@@ -48,7 +48,7 @@ StagedLease::StagedLease(const fs::path& staged_directory) {
     ThrowDropped(staged_directory);
   }
   LockShared(fd.get(), staged_directory);
-  // The folder may have been renamed away between the opening and the lock.
+  // The folder may have been renamed after the file was opened and before it was locked.
   struct stat held{}, named{};
   if (::fstat(fd.get(), &held) != 0 || ::stat(file.c_str(), &named) != 0 ||
       held.st_ino != named.st_ino || held.st_dev != named.st_dev) {

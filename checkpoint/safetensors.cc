@@ -25,8 +25,8 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kHeaderBytesMax = 100'000'000;  // the limit of the reference implementation
 constexpr size_t kRankMax = 32;
-constexpr size_t kMetadataMax = 65'536;  // entries; real files have a handful
-constexpr const char* kRemedy = "copy or save the checkpoint again";
+constexpr size_t kMetadataMax = 65'536;  // entries; real files have few
+constexpr const char* kCopyAgain = "copy or save the checkpoint again";
 
 struct DtypeRow {
   Dtype dtype;
@@ -57,18 +57,18 @@ const DtypeRow& RowOf(Dtype dtype) {
                        [&](const DtypeRow& row) { return row.dtype == dtype; });
 }
 
-[[noreturn]] void Refuse(const std::string& name, const std::string& what) {
-  throw Error(ErrorKind::kInput, name + ": " + what, kRemedy);
+[[noreturn]] void RefuseFile(const std::string& name, const std::string& what) {
+  throw Error(ErrorKind::kInput, name + ": " + what, kCopyAgain);
 }
 
-// Names come from the file: keep what an error quotes short.
+// Shortens a name: names come from the file, and an error quotes them.
 std::string Quoted(const std::string& text) {
   constexpr size_t kShown = 120;
   return text.size() <= kShown ? "'" + text + "'" : "'" + text.substr(0, kShown) + "...'";
 }
 
-// Reads the header's JSON without building a tree: a header may hold a million tensors, and nothing
-// but the members named in the format may stand in it.
+// Reads the header's JSON without building a tree, since a header may hold a million tensors.
+// Accepts only the members that the format names.
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
   HeaderReader(SafetensorsHeader* header, std::string name)
@@ -103,7 +103,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     if (place_ == Place::kMetadata) {
       header_->metadata.insert_or_assign(member_, std::move(value));
       if (header_->metadata.size() > kMetadataMax) {
-        Refuse(name_, fmt::format("its __metadata__ has more than {} entries", kMetadataMax));
+        RefuseFile(name_, fmt::format("its __metadata__ has more than {} entries", kMetadataMax));
       }
       return true;
     }
@@ -138,11 +138,13 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     member_ = std::move(text);
     if (place_ != Place::kTensor) return true;
     if (member_ != "dtype" && member_ != "shape" && member_ != "data_offsets") {
-      Refuse(name_, fmt::format("tensor {} has a member {}, expected dtype, shape and data_offsets",
-                                Quoted(tensor_name_), Quoted(member_)));
+      RefuseFile(name_,
+                 fmt::format("tensor {} has a member {}, expected dtype, shape and data_offsets",
+                             Quoted(tensor_name_), Quoted(member_)));
     }
     if (!members_.insert(member_).second) {
-      Refuse(name_, fmt::format("tensor {} has two members '{}'", Quoted(tensor_name_), member_));
+      RefuseFile(name_,
+                 fmt::format("tensor {} has two members '{}'", Quoted(tensor_name_), member_));
     }
     return true;
   }
@@ -171,44 +173,46 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::detail::exception&) override {
-    Refuse(name_, fmt::format("its header is not JSON at byte {}", position));
+    RefuseFile(name_, fmt::format("its header is not JSON at byte {}", position));
   }
 
  private:
   enum class Place { kStart, kTop, kMetadata, kTensor, kShapeList, kOffsetsList };
 
   bool Unexpected(const std::string& found) {
-    if (place_ == Place::kStart) Refuse(name_, "its header is " + found + ", expected an object");
-    Refuse(name_, fmt::format(
-                      "its header has {} at {}{}, expected what the safetensors format says", found,
-                      Quoted(tensor_name_), place_ == Place::kTop ? "" : " " + Quoted(member_)));
+    if (place_ == Place::kStart)
+      RefuseFile(name_, "its header is " + found + ", expected an object");
+    RefuseFile(
+        name_,
+        fmt::format("its header has {} at {}{}, expected what the safetensors format says", found,
+                    Quoted(tensor_name_), place_ == Place::kTop ? "" : " " + Quoted(member_)));
   }
 
   void FinishTensor() {
     if (members_.size() != 3 || offsets_.size() != 2) {
-      Refuse(name_,
-             fmt::format("tensor {} lacks dtype, shape or two data_offsets", Quoted(tensor_name_)));
+      RefuseFile(name_, fmt::format("tensor {} lacks dtype, shape or two data_offsets",
+                                    Quoted(tensor_name_)));
     }
     if (offsets_[1] < offsets_[0]) {
-      Refuse(name_, fmt::format("tensor {} ends at byte {} before it begins at {}",
-                                Quoted(tensor_name_), offsets_[1], offsets_[0]));
+      RefuseFile(name_, fmt::format("tensor {} ends at byte {} before it begins at {}",
+                                    Quoted(tensor_name_), offsets_[1], offsets_[0]));
     }
     tensor_.begin = offsets_[0];
     tensor_.bytes = offsets_[1] - offsets_[0];
     uint64_t expected = DtypeBytes(tensor_.dtype);
     for (int64_t size : tensor_.shape) {
       if (__builtin_mul_overflow(expected, static_cast<uint64_t>(size), &expected)) {
-        Refuse(name_,
-               fmt::format("tensor {} has a shape of more than 2^64 bytes", Quoted(tensor_name_)));
+        RefuseFile(name_, fmt::format("tensor {} has a shape of more than 2^64 bytes",
+                                      Quoted(tensor_name_)));
       }
     }
     if (expected != tensor_.bytes) {
-      Refuse(name_, fmt::format("tensor {} has {} bytes, expected {} for {} [{}]",
-                                Quoted(tensor_name_), tensor_.bytes, expected,
-                                ToString(tensor_.dtype), fmt::join(tensor_.shape, ", ")));
+      RefuseFile(name_, fmt::format("tensor {} has {} bytes, expected {} for {} [{}]",
+                                    Quoted(tensor_name_), tensor_.bytes, expected,
+                                    ToString(tensor_.dtype), fmt::join(tensor_.shape, ", ")));
     }
     if (!header_->tensors.emplace(tensor_name_, std::move(tensor_)).second) {
-      Refuse(name_, fmt::format("its header names tensor {} twice", Quoted(tensor_name_)));
+      RefuseFile(name_, fmt::format("its header names tensor {} twice", Quoted(tensor_name_)));
     }
   }
 
@@ -222,7 +226,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   std::set<std::string> members_;
 };
 
-// Offsets are still relative to the data. Gives the number of bytes of data.
+// Returns the number of bytes of data. Offsets are still relative to the beginning of the data.
 uint64_t CheckOffsets(const SafetensorsHeader& header, const std::string& name) {
   using Named = std::pair<const std::string, TensorInfo>;
   std::vector<const Named*> order;
@@ -237,16 +241,16 @@ uint64_t CheckOffsets(const SafetensorsHeader& header, const std::string& name) 
   for (const Named* entry : order) {
     const TensorInfo& tensor = entry->second;
     if (tensor.begin > end) {
-      Refuse(name,
-             fmt::format("a hole of {} bytes before tensor {}, which begins at byte {} of the "
-                         "data",
-                         tensor.begin - end, Quoted(entry->first), tensor.begin));
+      RefuseFile(name,
+                 fmt::format("a hole of {} bytes before tensor {}, which begins at byte {} of the "
+                             "data",
+                             tensor.begin - end, Quoted(entry->first), tensor.begin));
     }
     if (tensor.begin < end) {
-      Refuse(name,
-             fmt::format("tensors {} and {} overlap: one ends at byte {} of the data, the other "
-                         "begins at {}",
-                         Quoted(before->first), Quoted(entry->first), end, tensor.begin));
+      RefuseFile(
+          name, fmt::format("tensors {} and {} overlap: one ends at byte {} of the data, the other "
+                            "begins at {}",
+                            Quoted(before->first), Quoted(entry->first), end, tensor.begin));
     }
     end = tensor.begin + tensor.bytes;
     before = entry;
@@ -256,17 +260,17 @@ uint64_t CheckOffsets(const SafetensorsHeader& header, const std::string& name) 
 
 uint64_t HeaderLength(std::string_view first_bytes, uint64_t file_bytes, const std::string& name) {
   if (file_bytes < kLengthBytes || first_bytes.size() < kLengthBytes) {
-    Refuse(name, fmt::format("has {} bytes, too few for a safetensors file", file_bytes));
+    RefuseFile(name, fmt::format("has {} bytes, too few for a safetensors file", file_bytes));
   }
   uint64_t length = 0;
   std::memcpy(&length, first_bytes.data(), kLengthBytes);
   if (length > kHeaderBytesMax) {
-    Refuse(name, fmt::format("says that its header has {} bytes, expected at most {}", length,
-                             kHeaderBytesMax));
+    RefuseFile(name, fmt::format("says that its header has {} bytes, expected at most {}", length,
+                                 kHeaderBytesMax));
   }
   if (length > file_bytes - kLengthBytes) {
-    Refuse(name, fmt::format("is truncated: it has {} bytes, and its header alone ends at {}",
-                             file_bytes, length + kLengthBytes));
+    RefuseFile(name, fmt::format("is truncated: it has {} bytes, and its header alone ends at {}",
+                                 file_bytes, length + kLengthBytes));
   }
   return length;
 }
@@ -278,7 +282,7 @@ std::string ReadFirst(int fd, uint64_t bytes, const fs::path& path) {
     const ssize_t got = ::pread(fd, content.data() + done, bytes - done, static_cast<off_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) ThrowErrno(path, "read", errno);
-    if (got == 0) Refuse(path.string(), "became shorter while it was read");
+    if (got == 0) RefuseFile(path.string(), "became shorter while it was read");
     done += static_cast<uint64_t>(got);
   }
   return content;
@@ -304,23 +308,23 @@ SafetensorsHeader ParseSafetensorsHeader(std::string_view first_bytes, uint64_t 
                                          const std::string& name) {
   const uint64_t length = HeaderLength(first_bytes, file_bytes, name);
   if (first_bytes.size() - kLengthBytes < length) {
-    Refuse(name, fmt::format("is truncated: {} bytes of a header of {} are there",
-                             first_bytes.size() - kLengthBytes, length));
+    RefuseFile(name, fmt::format("is truncated: {} bytes of a header of {} are there",
+                                 first_bytes.size() - kLengthBytes, length));
   }
   SafetensorsHeader header;
   HeaderReader reader(&header, name);
   Json::sax_parse(first_bytes.substr(kLengthBytes, length), &reader);
   header.file_bytes = CheckOffsets(header, name);
   if (__builtin_add_overflow(header.file_bytes, kLengthBytes + length, &header.file_bytes)) {
-    Refuse(name, "says that it is longer than 2^64 bytes");
+    RefuseFile(name, "says that it is longer than 2^64 bytes");
   }
   if (file_bytes < header.file_bytes) {
-    Refuse(name, fmt::format("is truncated: it has {} bytes, expected {} by its header", file_bytes,
-                             header.file_bytes));
+    RefuseFile(name, fmt::format("is truncated: it has {} bytes, expected {} by its header",
+                                 file_bytes, header.file_bytes));
   }
   if (file_bytes > header.file_bytes) {
-    Refuse(name,
-           fmt::format("has {} bytes, expected {} by its header", file_bytes, header.file_bytes));
+    RefuseFile(name, fmt::format("has {} bytes, expected {} by its header", file_bytes,
+                                 header.file_bytes));
   }
   for (auto& [tensor_name, tensor] : header.tensors) tensor.begin += kLengthBytes + length;
   return header;
@@ -337,7 +341,7 @@ SafetensorsHeader ReadSafetensorsHeader(const UniqueFd& fd, const fs::path& path
     throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), std::strerror(errno)),
                 "check the path and its permissions");
   }
-  if (!S_ISREG(info.st_mode)) Refuse(path.string(), "is not a regular file");
+  if (!S_ISREG(info.st_mode)) RefuseFile(path.string(), "is not a regular file");
   const auto file_bytes = static_cast<uint64_t>(info.st_size);
   const std::string first = ReadFirst(fd.get(), std::min(file_bytes, kLengthBytes), path);
   const uint64_t length = HeaderLength(first, file_bytes, path.string());

@@ -11,8 +11,8 @@
 
 namespace evald {
 
-/// Element types of safetensors files that evald knows the size of. An engine refuses by name the
-/// ones that it cannot compute with.
+/// Element types in safetensors files. evald knows the size of each. If an engine cannot compute
+/// with a type, it refuses the checkpoint and names the type.
 enum class Dtype {
   kF64,
   kF32,
@@ -32,12 +32,12 @@ enum class Dtype {
   kF8E8M0,
 };
 
-/// Throws Error(kInput) for a dtype that is not known, naming it and the known ones.
+/// Throws Error(kInput) for an unknown dtype. The error names it and the known ones.
 Dtype DtypeFromString(std::string_view name);
 std::string_view ToString(Dtype dtype);
 size_t DtypeBytes(Dtype dtype);
 
-/// Where one tensor lies.
+/// The place of one tensor.
 struct TensorInfo {
   Dtype dtype = Dtype::kF32;
   std::vector<int64_t> shape;
@@ -45,23 +45,26 @@ struct TensorInfo {
   uint64_t bytes = 0;
 };
 
-/// The header of one safetensors file. Format: 8 bytes little-endian header length, that many bytes
-/// of JSON, then data (https://github.com/huggingface/safetensors, "Format").
+/// The header of one safetensors file. The format is: 8 bytes, the little-endian length of the
+/// header; that many bytes of JSON; then data (https://github.com/huggingface/safetensors,
+/// "Format").
 struct SafetensorsHeader {
   std::map<std::string, TensorInfo> tensors;
-  std::map<std::string, std::string> metadata;  ///< "__metadata__"
-  uint64_t file_bytes = 0;                      ///< the length that a whole file has, by its header
+  std::map<std::string, std::string> metadata;  ///< the members of "__metadata__"
+  uint64_t file_bytes = 0;  ///< length of the whole file according to its header
 };
 
-/// Reads and checks a header: its length against the file's (at most 100 MB), that offsets do not
-/// overlap, leave no hole, lie in the file and agree with dtype and shape. Throws Error(kInput)
-/// that names the file, the tensor, what was found and what was expected.
+/// Reads and checks a header. Its length must fit into the file and be at most 100 MB. The
+/// tensors' ranges must not overlap, must leave no hole, must lie in the file, and must agree with
+/// dtype and shape.
+/// Throws Error(kInput), which names the file, the tensor, the value found and the value expected.
 SafetensorsHeader ReadSafetensorsHeader(const std::filesystem::path& path);
-/// The same of an open file; `path` names it in errors.
+/// The same for an open file. `path` names it in errors.
 SafetensorsHeader ReadSafetensorsHeader(const UniqueFd& fd, const std::filesystem::path& path);
 
-/// The same from the first bytes of a file; `name` is used in errors, `file_bytes` is the actual
-/// length of the file. For fuzzing, and for files that are not there yet.
+/// The same for the first bytes of a file. `name` is used in errors. `file_bytes` is the length
+/// that the file has, or will have when it is complete. Used by fuzzing, and for files that are
+/// still being copied.
 SafetensorsHeader ParseSafetensorsHeader(std::string_view first_bytes, uint64_t file_bytes,
                                          const std::string& name);
 

@@ -17,10 +17,10 @@ namespace {
 
 constexpr uint64_t kIndexBytesMax = 64 << 20;  // models of 10^12 parameters have about 10 MB
 constexpr int kDepthMax = 200;
-constexpr const char* kRemedy = "save the checkpoint again, or copy it again from where it came";
+constexpr const char* kSaveAgain = "save the checkpoint again, or copy it again from where it came";
 
 // Collects the strings of the member "weight_map" of the outermost object. A tree of a hundred
-// thousand members would cost far more than the pairs that are wanted of it.
+// thousand members would take far more memory than the pairs that are needed.
 class IndexReader : public nlohmann::json_sax<Json> {
  public:
   std::vector<IndexEntry> entries;
@@ -100,13 +100,13 @@ void CheckNames(const std::vector<IndexEntry>& entries, const std::string& where
           fmt::format("{}: maps tensor '{}' to '{}', expected a file inside the checkpoint's "
                       "folder",
                       where, entry.tensor, entry.shard),
-          kRemedy);
+          kSaveAgain);
     }
     if (!entry.shard.ends_with(".safetensors")) {
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: maps tensor '{}' to '{}', expected a .safetensors file", where,
                               entry.tensor, entry.shard),
-                  kRemedy);
+                  kSaveAgain);
     }
   }
 }
@@ -132,7 +132,8 @@ std::vector<IndexEntry> ReadWeightIndex(const UniqueFd& fd, const fs::path& path
   if (whole && !reader.found) reader.problem = "has no object \"weight_map\"";
   if (!whole && reader.problem.empty()) reader.problem = "is not JSON";
   if (!reader.problem.empty()) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), reader.problem), kRemedy);
+    throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), reader.problem),
+                kSaveAgain);
   }
   CheckNames(reader.entries, path.string());
   std::vector<IndexEntry>& entries = reader.entries;
@@ -143,7 +144,8 @@ std::vector<IndexEntry> ReadWeightIndex(const UniqueFd& fd, const fs::path& path
       [](const IndexEntry& a, const IndexEntry& b) { return a.tensor == b.tensor; });
   if (twice != entries.end()) {
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: maps tensor '{}' twice", path.string(), twice->tensor), kRemedy);
+                fmt::format("{}: maps tensor '{}' twice", path.string(), twice->tensor),
+                kSaveAgain);
   }
   std::sort(entries.begin(), entries.end(), [](const IndexEntry& a, const IndexEntry& b) {
     return std::tie(a.shard, a.tensor) < std::tie(b.shard, b.tensor);

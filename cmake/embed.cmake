@@ -7,6 +7,7 @@ function(evald_embed target symbol file)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.embedded.cc)
   add_custom_command(OUTPUT ${source} DEPENDS ${path} ${EVALD_EMBED_FILE} VERBATIM
     COMMAND ${CMAKE_COMMAND} -Dsymbol=${symbol} -Dpath=${path} -Dsource=${source} -P ${EVALD_EMBED_FILE})
-  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${path} SKIP_PRECOMPILE_HEADERS ON)
+  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${path} SKIP_PRECOMPILE_HEADERS ON
+                              SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${source})
 endfunction()

@@ -1,4 +1,5 @@
-# evald_room(NAME SOURCES ... LINKS ...)   a static library `evald_NAME` from one folder
+# evald_room(NAME SOURCES ... LINKS ...)   a static library `evald_NAME` from one folder; it links what the room's row in
+#                                          docs/architecture.md lists (tests/rooms/test_rooms.py)
 # evald_program(NAME SOURCES ... LINKS ...) an executable in the build folder's top
 # evald_test(NAME SOURCES ... LINKS ... [LABELS ...]) a GoogleTest program, registered with CTest
 
@@ -12,20 +13,15 @@ add_library(evald_options INTERFACE)
 target_compile_features(evald_options INTERFACE cxx_std_20)
 target_include_directories(evald_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
 target_compile_options(evald_options INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # libstdc++ 12 itself calls its std::get_temporary_buffer
+  target_compile_options(evald_options INTERFACE -Wno-deprecated-declarations)
+endif()
 target_link_libraries(evald_options INTERFACE nlohmann_json::nlohmann_json fmt::fmt Threads::Threads)
 if(EVALD_SANITIZE)
   target_compile_options(evald_options INTERFACE -fsanitize=${EVALD_SANITIZE} -fno-omit-frame-pointer
                                                  -fno-sanitize-recover=undefined)
   target_link_options(evald_options INTERFACE -fsanitize=${EVALD_SANITIZE})
 endif()
-
-# For files with coroutines: clang 14 writes an object file of them with -fsanitize=function that no assembler accepts
-# ("Cannot represent a difference across sections").
-function(evald_coroutines)
-  if(EVALD_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=function)
-  endif()
-endfunction()
 
 # Precompiled: the headers that nearly every file includes and that cost the most to parse; for tests
 # GoogleTest's besides.
@@ -50,11 +46,23 @@ add_library(evald_asio STATIC ${CMAKE_SOURCE_DIR}/cmake/asio.cc)
 target_link_libraries(evald_asio PUBLIC evald_options Boost::headers OpenSSL::SSL OpenSSL::Crypto)
 target_compile_definitions(evald_asio PUBLIC BOOST_ASIO_SEPARATE_COMPILATION)
 
+# The files of a room are compiled eight at a time: most of the time goes to headers that all of them include. Names in
+# an unnamed namespace must therefore differ within a room.
+option(EVALD_UNITY "Compile several files of a room at once" ON)
+# A type with members from an unnamed namespace is sound in the one file that has both. The other warnings are wrong in
+# g++ 12 once it inlines std::string's operators.
+set(EVALD_UNITY_OPTIONS -Wno-subobject-linkage -Wno-array-bounds -Wno-restrict -Wno-stringop-overread
+                        -Wno-stringop-overflow)
+
 function(evald_room name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
   add_library(evald_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(evald_${name} PUBLIC evald_options ${ARG_LINKS})
   target_precompile_headers(evald_${name} REUSE_FROM evald_pch)
+  if(EVALD_UNITY)
+    set_target_properties(evald_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    target_compile_options(evald_${name} PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:${EVALD_UNITY_OPTIONS}>")
+  endif()
 endfunction()
 
 function(evald_program name)
@@ -63,6 +71,12 @@ function(evald_program name)
   target_link_libraries(${name} PRIVATE evald_options ${ARG_LINKS})
   target_precompile_headers(${name} REUSE_FROM evald_pch)
 endfunction()
+
+# Every GoogleTest program and every corpus of a fuzz target, but for those labelled `emulated`; all fuzz targets with
+# libFuzzer.
+add_custom_target(unit_tests)
+add_dependencies(unit_tests evald-worker)  # some tests start a worker
+add_custom_target(fuzz_targets)
 
 function(evald_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;LABELS" ${ARGN})
@@ -75,21 +89,29 @@ function(evald_test name)
   target_precompile_headers(${name} REUSE_FROM evald_test_pch)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES LABELS "unit;${ARG_LABELS}" TIMEOUT 600)
+  if(NOT "emulated" IN_LIST ARG_LABELS)
+    add_dependencies(unit_tests ${name})
+  endif()
 endfunction()
 
-# evald_fuzz(NAME SOURCES ... LINKS ...)   a libFuzzer target; its corpus is tests/fuzz/corpus/NAME
+# evald_fuzz(NAME SOURCES ... LINKS ...)   a fuzz target; its corpus is tests/fuzz/corpus/NAME. The fuzz preset links it
+# with libFuzzer; every other build makes a test of it that runs the corpus.
 function(evald_fuzz name)
-  if(NOT EVALD_FUZZ)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  if(EVALD_FUZZ)
+    add_executable(${name} ${ARG_SOURCES})
+    target_link_libraries(${name} PRIVATE evald_options ${ARG_LINKS})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+    add_dependencies(fuzz_targets ${name})
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE evald_options ${ARG_LINKS})
-  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
-  if(NOT TARGET fuzz_targets)
-    add_custom_target(fuzz_targets)
-  endif()
-  add_dependencies(fuzz_targets ${name})
+  add_executable(${name} ${ARG_SOURCES} run_corpus.cc)
+  target_link_libraries(${name} PRIVATE evald_options evald_base ${ARG_LINKS})
+  target_precompile_headers(${name} REUSE_FROM evald_pch)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+  set_tests_properties(${name} PROPERTIES LABELS "unit;corpus" TIMEOUT 600)
+  add_dependencies(unit_tests ${name})
 endfunction()

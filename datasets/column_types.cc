@@ -108,7 +108,7 @@ std::string Inside(const std::string& column, const std::string& name) {
   return column.empty() ? name : column + "." + name;
 }
 
-// What Arrow casts, and this does too.
+// The conversions that Arrow makes, and this too.
 bool Casts(Kind from, Kind to) {
   switch (to) {
     case Kind::kInteger:
@@ -138,8 +138,8 @@ Json CastToText(const Json& value, Kind from, const std::string& column) {
     case Kind::kBoolean:
       return value.get<bool>() ? "true" : "false";
     case Kind::kMoment:
-      return ParseDate(value.get_ref<const std::string&>()).value_or(jinja::Moment{}).Str();
-    default: {  // a float; exponents are written in more than one way
+      return ParseDate(value.get_ref<const std::string&>()).value_or(python::Moment{}).Str();
+    default: {  // a float; exponents can be written in several ways
       const double number = value.get<double>();
       if (number != 0 && (std::fabs(number) < 1e-3 || std::fabs(number) > 1e9))
         RefuseValue(value, Kind::kText, column);
@@ -168,7 +168,7 @@ Json CastNumber(const Json& value, Kind from, Kind to, const CastRules& rules,
   return static_cast<int64_t>(number);
 }
 
-// The number in a text that ujson wrote, read by ujson.
+// The number that ujson reads from its own text.
 Json PassedThroughUjson(Json value) {
   if (value.is_number_float()) return UjsonNumber(UjsonText(value.get<double>()));
   if (value.is_structured()) {
@@ -249,8 +249,8 @@ Json Cast(Json value, const ColumnType& from, const ColumnType& to, const CastRu
     case Kind::kText:
       return from.kind == Kind::kText ? std::move(value) : CastToText(value, from.kind, column);
     case Kind::kMoment:
-      return jinja::MomentToJson(
-          ParseDate(value.get_ref<const std::string&>()).value_or(jinja::Moment{}));
+      return python::MomentToJson(
+          ParseDate(value.get_ref<const std::string&>()).value_or(python::Moment{}));
     case Kind::kList:
       for (Json& item : value)
         item = Cast(std::move(item), from.parts[0], to.parts[0], rules, column);
@@ -273,7 +273,7 @@ Json Cast(Json value, const ColumnType& from, const ColumnType& to, const CastRu
 
 namespace {
 
-// Two digits at `at`, at most `max`.
+// The number of two digits at `at`; nothing if it is above `max`.
 std::optional<int> TwoDigits(std::string_view text, size_t at, int max) {
   if (at + 2 > text.size() || text[at] < '0' || text[at] > '9' || text[at + 1] < '0' ||
       text[at + 1] > '9') {
@@ -283,7 +283,7 @@ std::optional<int> TwoDigits(std::string_view text, size_t at, int max) {
   return number <= max ? std::optional<int>(number) : std::nullopt;
 }
 
-// Cuts a zone from the end of the time; gives its seconds, or none where it is broken.
+// Cuts a zone from the end of the time and returns its seconds; nothing if it is broken.
 std::optional<int64_t> TakeZone(std::string_view* text) {
   const size_t size = text->size();
   const auto is_sign = [&](size_t behind) {
@@ -322,12 +322,12 @@ std::optional<int64_t> DaysOf(std::string_view text) {
 
 }  // namespace
 
-std::optional<jinja::Moment> ParseDate(std::string_view text) {
+std::optional<python::Moment> ParseDate(std::string_view text) {
   constexpr int64_t kDaySeconds = 86'400;
   if (text.size() < 10) return std::nullopt;
   const auto days = DaysOf(text);
   if (!days) return std::nullopt;
-  if (text.size() == 10) return jinja::Moment{*days * kDaySeconds};
+  if (text.size() == 10) return python::Moment{*days * kDaySeconds};
   if (text[10] != ' ' && text[10] != 'T') return std::nullopt;
   const auto zone = TakeZone(&text);
   if (!zone || (text.size() != 13 && text.size() != 16 && text.size() != 19)) return std::nullopt;
@@ -337,7 +337,7 @@ std::optional<jinja::Moment> ParseDate(std::string_view text) {
   const bool colons =
       (text.size() < 16 || text[13] == ':') && (text.size() < 19 || text[16] == ':');
   if (!hour || !minute || !second || !colons) return std::nullopt;
-  return jinja::Moment{*days * kDaySeconds + *hour * 3600 + *minute * 60 + *second - *zone};
+  return python::Moment{*days * kDaySeconds + *hour * 3600 + *minute * 60 + *second - *zone};
 }
 
 }  // namespace evald

@@ -1,14 +1,17 @@
 #include <fmt/format.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <set>
 
 #include "base/text.h"
 #include "datasets/documents.h"
 #include "evald/error.h"
-#include "jinja/number.h"
+#include "python/number.h"
+#include "python/unicode.h"
 
 namespace evald {
 namespace {
@@ -19,8 +22,15 @@ struct Record {
   size_t line = 1;
 };
 
-// Cuts CSV text into records: separators, quotes with "" for a quote inside, newlines inside
-// quotes.
+// Whether pandas.read_csv skips the line (skip_blank_lines): it has no separator, and nothing but
+// spaces and tabs.
+bool IsBlank(const Record& record) {
+  return record.fields.size() == 1 && !record.quoted[0] &&
+         record.fields[0].find_first_not_of(" \t") == std::string::npos;
+}
+
+// Cuts CSV text into records, at separators and newlines outside quotes. "" within quotes is a
+// quote.
 std::vector<Record> ReadRecords(std::string_view text, const std::string& name, char separator) {
   std::vector<Record> records;
   size_t line = 1;
@@ -64,13 +74,13 @@ std::vector<Record> ReadRecords(std::string_view text, const std::string& name, 
       }
     }
     ++line;
-    const bool blank = record.fields.size() == 1 && record.fields[0].empty() && !record.quoted[0];
-    if (!blank) records.push_back(std::move(record));
+    if (!IsBlank(record)) records.push_back(std::move(record));
   }
   return records;
 }
 
-// What pandas.read_csv takes for a missing value (pandas/_libs/parsers.pyx, STR_NA_VALUES).
+// Whether pandas.read_csv takes the text for a missing value (pandas/_libs/parsers.pyx,
+// STR_NA_VALUES).
 bool IsMissing(const std::string& text) {
   static const std::set<std::string> kMissing = {
       "",     "#N/A",   "#N/A N/A", "#NA",  "-1.#IND", "-1.#QNAN", "-NaN",
@@ -80,11 +90,11 @@ bool IsMissing(const std::string& text) {
 }
 
 bool IsBoolean(const std::string& text) {
-  return text == "True" || text == "TRUE" || text == "true" || text == "False" || text == "FALSE" ||
-         text == "false";
+  return (text.size() == 4 && ::strcasecmp(text.c_str(), "true") == 0) ||
+         (text.size() == 5 && ::strcasecmp(text.c_str(), "false") == 0);
 }
 
-// Digits behind an optional sign, white space around it left out; empty for anything else.
+// Digits with an optional sign, without the white space around them; empty for any other text.
 std::string_view IntegerText(const std::string& text) {
   const std::string_view trimmed = Trim(text);
   const size_t sign = !trimmed.empty() && (trimmed[0] == '-' || trimmed[0] == '+') ? 1 : 0;
@@ -102,12 +112,17 @@ std::optional<T> ParseInteger(std::string_view text) {
   return value;
 }
 
+// Whether pandas takes the text for a number: digits may have ASCII white space around them,
+// infinity may not, and "nan" is a missing value or text.
 bool IsFloat(const std::string& text) {
-  if (text.find('_') != std::string::npos) return false;
-  return jinja::ParseFloat(text).has_value();
+  if (!python::IsAscii(text) || text.find('_') != std::string::npos) return false;
+  const std::optional<double> value = python::ParseFloat(text);
+  if (!value || std::isnan(*value)) return false;
+  const bool word = text.find_first_of("nN") != std::string::npos;
+  return !word || Trim(text).size() == text.size();
 }
 
-// The rows of one chunk, whose columns get types together.
+// The rows of one chunk, whose columns get their types together.
 class ChunkReader {
  public:
   ChunkReader(const std::vector<Record>& records, size_t begin, size_t end, const std::string& name)
@@ -137,7 +152,8 @@ class ChunkReader {
     return column < fields.size() ? fields[column] : kLacking;
   }
 
-  // A column is as narrow as all its values allow; a missing value makes integers floats.
+  // A column has the narrowest type that all its values allow. A missing value turns integers into
+  // floats.
   Kind TypeOf(size_t column) const {
     bool integer = true;
     bool number = true;
@@ -160,8 +176,8 @@ class ChunkReader {
     return number ? Kind::kFloat : Kind::kText;
   }
 
-  // Of a column of whole numbers. Beyond 64 bits pandas has several types, none of which templates
-  // have.
+  // The type of a column of whole numbers. Beyond 64 bits pandas has several types, none of which
+  // templates have.
   Kind IntegerType(size_t column, bool missing) const {
     bool fits = true;
     bool negative = false;
@@ -187,7 +203,7 @@ class ChunkReader {
       case Kind::kInteger:
         return ParseInteger<int64_t>(IntegerText(text)).value_or(0);
       case Kind::kFloat:
-        return jinja::ParseFloat(text).value_or(0);
+        return python::ParseFloat(text).value_or(0);
       case Kind::kBoolean:
         return text[0] == 't' || text[0] == 'T';
       default:

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kBatchBytes = 10 << 20;          // JsonConfig.chunksize of `datasets`
-constexpr size_t kBlockBytes = kBatchBytes / 32;  // within which objects need no line of their own
+constexpr size_t kBlockBytes = kBatchBytes / 32;  // within it, objects need no line of their own
 constexpr size_t kChunkRows = 10'000;             // CsvConfig.chunksize
 
 [[noreturn]] void Fail(const std::string& where, const std::string& message,
@@ -21,7 +21,7 @@ constexpr size_t kChunkRows = 10'000;             // CsvConfig.chunksize
   throw Error(ErrorKind::kInput, where + ": " + message, remedy);
 }
 
-// How the text of a batch of JSON was written, which decides what `datasets` does with it.
+// The form of a batch's JSON text, on which the treatment by `datasets` depends.
 struct BatchText {
   bool lines = true;   // each line is one object
   bool array = false;  // the file is one array
@@ -75,7 +75,7 @@ class RowSink {
     lines_.push_back(line);
   }
 
-  // The rows since the last batch, of JSON.
+  // Ends a batch of JSON rows.
   void EndBatch(const BatchText& text) {
     if (batch_.empty()) return;
     const bool first = !columns_->type.has_value();
@@ -117,8 +117,8 @@ class RowSink {
     }
   }
 
-  // Arrow loses nulls in front of the first item of a list that it knows the type of, in each block
-  // anew; `datasets` then reads the rows in another way, which is not rebuilt here.
+  // Arrow drops nulls before the first item of a list whose type it knows, in each block anew.
+  // `datasets` then reads the rows in another way, which is not implemented here.
   void CheckNullsInLists(const ColumnType& type, const BatchText& text) const {
     const std::string column =
         text.bytes > kBlockBytes
@@ -170,7 +170,7 @@ class RowSink {
   const std::optional<RowRange>& range_;
   const std::atomic<bool>* cancel_;
   DatasetColumns* columns_;
-  Documents* out_;  // none where only the columns are asked for
+  Documents* out_;  // null if only the columns are wanted
   std::vector<Json> batch_;
   std::vector<size_t> lines_;
   size_t rows_ = 0;
@@ -197,8 +197,7 @@ void ReadLines(LineReader* lines, RowSink* sink) {
   sink->EndBatch(text);
 }
 
-// Where each value of `text` between the levels `depth` and `depth` + 1 of brackets begins and
-// ends, and its line.
+// The begin, end and line of a value between bracket levels `depth` and `depth` + 1.
 struct Piece {
   size_t begin = 0;
   size_t end = 0;
@@ -252,8 +251,7 @@ void ReadArray(std::string_view text, RowSink* sink) {
   sink->EndBatch(form);
 }
 
-// Objects one after the other, whatever lines they stand on; false where the text is something
-// else.
+// Reads a sequence of objects, on any lines. False if the text is something else.
 bool ReadObjects(std::string_view text, RowSink* sink) {
   const std::vector<Piece> pieces = PiecesAt(text, 0);
   std::vector<Json> rows;
@@ -276,7 +274,7 @@ bool ReadObjects(std::string_view text, RowSink* sink) {
   return true;
 }
 
-// Whether objects share a line, or one stands on several.
+// Whether two objects share a line, or one spans several.
 bool BreaksLines(const std::string_view text) {
   size_t line = 0;
   for (const Piece& piece : PiecesAt(text, 0)) {
@@ -304,8 +302,26 @@ void ReadCsv(LineReader* lines, char separator, RowSink* sink) {
   }
 }
 
+// Lines as Python's text files have them: "\r\n" and "\r" end a line as "\n" does.
+void ReadText(LineReader* lines, RowSink* sink) {
+  const std::string_view text = lines->Rest();
+  const std::string mark = lines->began_with_mark() ? "\xEF\xBB\xBF" : "";
+  if (!IsUtf8(text)) Fail(sink->name(), "the text is not UTF-8");
+  size_t line = 0;
+  for (size_t begin = 0; begin < text.size() || (line == 0 && !mark.empty());) {
+    const size_t end = std::min(text.find_first_of("\r\n", begin), text.size());
+    Json row = Json::object();
+    row["text"] = (line == 0 ? mark : "") + std::string(text.substr(begin, end - begin));
+    sink->Add(std::move(row), ++line);
+    begin = end + (text.substr(end, 2) == "\r\n" ? 2 : 1);
+  }
+  sink->EndBatch({});
+}
+
 DataFormat FormatOf(const std::string& name, const ReadRules& rules) {
   if (rules.format != DataFormat::kByEnding) return rules.format;
+  if (rules.as_loader && name.ends_with(".ndjson")) return DataFormat::kJson;
+  if (rules.as_loader && name.ends_with(".txt")) return DataFormat::kText;
   if (name.ends_with(".jsonl") || name.ends_with(".json")) return DataFormat::kJson;
   if (name.ends_with(".csv")) return DataFormat::kCsv;
   Fail(name, "the ending of the file is not known",
@@ -319,10 +335,14 @@ std::string Read(const UniqueFd& fd, const fs::path& path, const DataLimits& lim
   const bool packed = name.ends_with(".gz");
   if (packed) name.resize(name.size() - 3);
   const DataFormat format = FormatOf(name, rules);
+  ReadRules typing = rules;
+  if (format == DataFormat::kText) typing.as_loader = false;  // no line is a date
   LineReader lines(fd, path.string(), packed, {limits.line_bytes, limits.whole_bytes}, cancel);
-  RowSink sink(path, rules, range, cancel, columns, out);
+  RowSink sink(path, typing, range, cancel, columns, out);
   if (format == DataFormat::kJson) {
     ReadJson(&lines, &sink);
+  } else if (format == DataFormat::kText) {
+    ReadText(&lines, &sink);
   } else {
     ReadCsv(&lines, rules.separator, &sink);
   }

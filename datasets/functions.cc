@@ -13,7 +13,7 @@ using SamplesFunction = std::vector<Json> (*)();
 using ProcessFunction = std::vector<Json> (*)(std::vector<Json>);
 using OneDocFunction = Json (*)(const Json&);
 
-// Three of the "prompt" rows of MBPP, as lm_eval/tasks/mbpp/utils.py (0.4.13) lists them.
+// Three of MBPP's "prompt" rows, as in lm_eval/tasks/mbpp/utils.py (0.4.13).
 std::vector<Json> MbppSamples() {
   return {
       {{"task_id", 2},
@@ -59,7 +59,7 @@ const std::map<std::string, SamplesFunction>& SamplesFunctions() {
   return kAll;
 }
 
-// The built-in tasks need none so far; a task that names one is refused.
+// The built-in tasks need none so far. A task that names one is refused.
 const std::map<std::string, ProcessFunction>& ProcessFunctions() {
   static const std::map<std::string, ProcessFunction> kAll;
   return kAll;

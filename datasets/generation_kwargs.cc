@@ -7,29 +7,30 @@
 #include "checkpoint/generation_config.h"
 #include "datasets/task_config.h"
 #include "evald/error.h"
-#include "jinja/number.h"
+#include "python/number.h"
 
 namespace evald {
 namespace {
 
-[[noreturn]] void Fail(const std::string& where, const std::string& message) {
+[[noreturn]] void FailKwargs(const std::string& where, const std::string& message) {
   throw Error(ErrorKind::kInput, where + ": " + message);
 }
 
-// float(value): the harness takes a text that is a number.
+// float(value): the harness accepts a text that is a number.
 double Number(const Json& value, const std::string& key, const std::string& where) {
   if (value.is_number()) return value.get<double>();
   const auto number =
-      value.is_string() ? jinja::ParseFloat(value.get_ref<const std::string&>()) : std::nullopt;
+      value.is_string() ? python::ParseFloat(value.get_ref<const std::string&>()) : std::nullopt;
   if (number) return *number;
-  Fail(where, fmt::format("generation_kwargs.{} is {}, expected a number", key, value.dump()));
+  FailKwargs(where,
+             fmt::format("generation_kwargs.{} is {}, expected a number", key, value.dump()));
 }
 
-// int(value): the harness takes a number with a fraction, which is cut off, and a text that is an
-// integer.
+// int(value): the harness accepts a number with a fraction, which it cuts off, and a text that is
+// an integer.
 Json Whole(const Json& value) {
   if (value.is_string()) {
-    const auto number = jinja::ParseInt(value.get_ref<const std::string&>(), 10);
+    const auto number = python::ParseInt(value.get_ref<const std::string&>(), 10);
     return number ? Json(*number) : value;
   }
   if (!value.is_number_float() || std::abs(value.get<double>()) > INT32_MAX) return value;
@@ -41,15 +42,16 @@ int Integer(const Json& value, const std::string& key, const std::string& where,
       value.get<int64_t>() <= INT32_MAX) {
     return value.get<int>();
   }
-  Fail(where, fmt::format("generation_kwargs.{} is {}, expected an integer of at least {}", key,
-                          value.dump(), least));
+  FailKwargs(where, fmt::format("generation_kwargs.{} is {}, expected an integer of at least {}",
+                                key, value.dump(), least));
 }
 
 std::vector<std::string> Until(const Json& value, const std::string& where) {
   std::vector<std::string> until;
   if (value.is_null()) return until;
   for (const Json& stop : value.is_array() ? value : Json::array({value})) {
-    if (!stop.is_string()) Fail(where, "generation_kwargs.until is not text or a list of texts");
+    if (!stop.is_string())
+      FailKwargs(where, "generation_kwargs.until is not text or a list of texts");
     until.push_back(stop.get<std::string>());
   }
   return until;
@@ -69,8 +71,9 @@ SamplingParams SamplingFromKwargs(const Json& kwargs, const std::string& where) 
     if (key == "until") {
       params.until = Until(value, where);
     } else if (key == "do_sample") {
-      if (value.is_null()) continue;  // as if it were not there
-      if (!value.is_boolean()) Fail(where, "generation_kwargs.do_sample is not true or false");
+      if (value.is_null()) continue;  // as if it were absent
+      if (!value.is_boolean())
+        FailKwargs(where, "generation_kwargs.do_sample is not true or false");
       do_sample = value.get<bool>();
     } else if (key == "temperature") {
       temperature = Number(value, key, where);
@@ -90,11 +93,12 @@ SamplingParams SamplingFromKwargs(const Json& kwargs, const std::string& where) 
   }
   if (!params.do_sample || !temperature) return params;
   if (*temperature <= 0.0) {
-    Fail(where, "generation_kwargs asks for sampling (do_sample) at a temperature of 0");
+    FailKwargs(where, "generation_kwargs asks for sampling (do_sample) at a temperature of 0");
   }
   if (!kwargs.at("temperature").is_number()) {  // generate() looks at the text itself
-    Fail(where, fmt::format("generation_kwargs.temperature is {}, expected a number for sampling",
-                            kwargs.at("temperature").dump()));
+    FailKwargs(where,
+               fmt::format("generation_kwargs.temperature is {}, expected a number for sampling",
+                           kwargs.at("temperature").dump()));
   }
   params.settings["temperature"] = *temperature;
   return params;

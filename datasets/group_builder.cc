@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "base/names.h"
 #include "base/text.h"
 #include "datasets/leaf_task.h"
@@ -12,7 +13,7 @@
 namespace evald {
 namespace {
 
-constexpr int kDepthMax = 20;
+constexpr int kGroupDepthMax = 20;
 constexpr size_t kLeavesMax = 20'000;
 
 const std::vector<std::string> kGroupKeys = {"group", "group_alias", "task",
@@ -22,7 +23,7 @@ bool IsGroupKey(const std::string& key) {
   return std::find(kGroupKeys.begin(), kGroupKeys.end(), key) != kGroupKeys.end();
 }
 
-[[noreturn]] void Fail(const std::string& where, const std::string& message) {
+[[noreturn]] void FailGroup(const std::string& where, const std::string& message) {
   throw Error(ErrorKind::kInput, where + ": " + message);
 }
 
@@ -30,33 +31,33 @@ std::vector<std::string> FilterList(const Json& value, const std::string& where)
   std::vector<std::string> filters;
   if (value.is_null()) return filters;
   for (const Json& filter : value.is_array() ? value : Json::array({value})) {
-    if (!filter.is_string()) Fail(where, "filter_list is a list of names");
+    if (!filter.is_string()) FailGroup(where, "filter_list is a list of names");
     filters.push_back(filter.get<std::string>());
   }
   return filters;
 }
 
-// AggMetricConfig. Without filter_list, the filters are those that the tasks have: an empty list.
+// AggMetricConfig. Without filter_list, the list is empty: the filters are those of the tasks.
 GroupMetric ReadGroupMetric(const Json& value, const std::string& where) {
   static const std::vector<std::string> kKeys = {"metric", "filter_list", "aggregation",
                                                  "weight_by_size"};
-  if (!value.is_object()) Fail(where, "an entry of aggregate_metric_list is a mapping");
+  if (!value.is_object()) FailGroup(where, "an entry of aggregate_metric_list is a mapping");
   for (const auto& item : value.items()) {
     if (std::find(kKeys.begin(), kKeys.end(), item.key()) == kKeys.end()) {
-      Fail(where, fmt::format("an entry of aggregate_metric_list has no key '{}'{}", item.key(),
-                              Suggestion(item.key(), kKeys)));
+      FailGroup(where, fmt::format("an entry of aggregate_metric_list has no key '{}'{}",
+                                   item.key(), Suggestion(item.key(), kKeys)));
     }
   }
   GroupMetric metric;
   if (!value.contains("metric") || !value.at("metric").is_string()) {
-    Fail(where, "an entry of aggregate_metric_list has no metric");
+    FailGroup(where, "an entry of aggregate_metric_list has no metric");
   }
   metric.metric = value.at("metric").get<std::string>();
   metric.filters = FilterList(value.value("filter_list", Json()), where);
   const Json aggregation = value.value("aggregation", Json("mean"));
-  if (aggregation != "mean") Fail(where, "aggregation: a group aggregates by 'mean' only");
+  if (aggregation != "mean") FailGroup(where, "aggregation: a group aggregates by 'mean' only");
   const Json weight = value.value("weight_by_size", Json(true));
-  if (!weight.is_boolean()) Fail(where, "weight_by_size is not true or false");
+  if (!weight.is_boolean()) FailGroup(where, "weight_by_size is not true or false");
   metric.weight_by_size = weight.get<bool>();
   return metric;
 }
@@ -66,11 +67,11 @@ GroupDefinition ReadGroup(const std::string& name, const YamlMapping& yaml, cons
   GroupDefinition group;
   group.name = name;
   if (const std::string wrong = WrongWithName(name); !wrong.empty()) {
-    Fail(yaml.Where(pointer + "/group"), "the name of a group: " + wrong);
+    FailGroup(yaml.Where(pointer + "/group"), "the name of a group: " + wrong);
   }
   const Json alias = value.value("group_alias", Json());
   if (!alias.is_null() && !alias.is_string()) {
-    Fail(yaml.Where(pointer + "/group_alias"), "group_alias is not text");
+    FailGroup(yaml.Where(pointer + "/group_alias"), "group_alias is not text");
   }
   group.alias = alias.is_string() ? alias.get<std::string>() : name;
   const Json metadata = value.value("metadata", Json());
@@ -80,7 +81,7 @@ GroupDefinition ReadGroup(const std::string& name, const YamlMapping& yaml, cons
   Json metrics = value.value("aggregate_metric_list", Json());
   if (metrics.is_object()) metrics = Json::array({metrics});
   if (!metrics.is_null() && !metrics.is_array()) {
-    Fail(
+    FailGroup(
         yaml.Where(pointer + "/aggregate_metric_list"),
         fmt::format("aggregate_metric_list: found {}, expected a list of metrics", metrics.dump()));
   }
@@ -93,7 +94,7 @@ GroupDefinition ReadGroup(const std::string& name, const YamlMapping& yaml, cons
 
 }  // namespace
 
-// A file that cannot be read may be the one that defines it.
+// The error also names an unreadable file, which may be the one that defines the name.
 void GroupBuilder::RefuseName(const std::string& where, const std::string& name) const {
   const std::vector<BadTaskFile>& bad = index_.bad_files();
   std::string remedy = "`evald tasks` lists them";
@@ -120,10 +121,10 @@ void GroupBuilder::Add(const TaskRequest& request) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}'{}' has both limit and limit_total", where, request.name));
   }
-  Overrides overrides;
+  asked_for_ = {};
   const auto set = [&](const char* key, const Json& value) {
-    overrides.values[key] = value;
-    overrides.where[std::string("/") + key] = request.where;
+    asked_for_.values[key] = value;
+    asked_for_.where[std::string("/") + key] = request.where;
   };
   if (request.num_fewshot) set("num_fewshot", *request.num_fewshot);
   if (request.repeats) set("repeats", *request.repeats);
@@ -131,7 +132,7 @@ void GroupBuilder::Add(const TaskRequest& request) {
   asking_ = request.name;
   const size_t first = out_.leaves.size();
   try {
-    Build(*entry, overrides);
+    Build(*entry, {});
   } catch (Error& error) {
     const bool placed = error.message().rfind(request.where, 0) == 0;
     if (!placed) error.AddContext(fmt::format("{}: '{}'", request.where, request.name));
@@ -140,7 +141,7 @@ void GroupBuilder::Add(const TaskRequest& request) {
   SpreadLimit(request, first);
 }
 
-// The first leaves get one document more when the total does not divide.
+// If the total does not divide evenly, the first leaves get one document more.
 void GroupBuilder::SpreadLimit(const TaskRequest& request, size_t first) {
   const auto leaves = static_cast<int64_t>(out_.leaves.size() - first);
   for (int64_t i = 0; i < leaves; ++i) {
@@ -174,6 +175,29 @@ std::string GroupBuilder::Build(const TaskEntry& entry, const Overrides& overrid
   return entry.name;
 }
 
+// Like simple_evaluate with num_fewshot and gen_kwargs: the request goes before the files, but for
+// a num_fewshot of 0.
+void GroupBuilder::ApplyRequest(YamlMapping* task) const {
+  for (const auto& item : asked_for_.values.items()) {
+    const std::string pointer = "/" + item.key();
+    Json& own = task->value[item.key()];
+    if (item.key() == "num_fewshot" && own.is_number() && own == 0) {
+      if (item.value() != 0) {
+        log::Warn("{}: num_fewshot: {} has no effect on the task '{}', whose own file says 0 ({})",
+                  asked_for_.where.at(pointer), item.value().dump(), task->value.value("task", ""),
+                  task->Where(pointer));
+      }
+      continue;
+    }
+    if (own.is_object() && item.value().is_object()) {
+      own.update(item.value());
+    } else {
+      own = item.value();
+    }
+    task->where[pointer] = asked_for_.where.at(pointer);
+  }
+}
+
 std::string GroupBuilder::BuildTask(const YamlMapping& yaml, const std::string& path,
                                     const Overrides& overrides) {
   YamlMapping merged = yaml;
@@ -186,6 +210,7 @@ std::string GroupBuilder::BuildTask(const YamlMapping& yaml, const std::string& 
     }
   }
   for (const auto& [pointer, where] : overrides.where) merged.where[pointer] = where;
+  ApplyRequest(&merged);
   for (const char* key : {"tag", "group", "task_list"}) merged.value.erase(key);
   auto state = std::make_shared<LeafTask::State>();
   state->config = ParseTaskConfig(merged, path);
@@ -208,8 +233,8 @@ std::string GroupBuilder::BuildTask(const YamlMapping& yaml, const std::string& 
 std::string GroupBuilder::BuildGroup(const std::string& name, const YamlMapping& yaml,
                                      const Json& value, const std::string& pointer,
                                      const std::string& path, const Overrides& overrides) {
-  if (++depth_ > kDepthMax) {
-    Fail(yaml.Where(pointer + "/group"), fmt::format("the group '{}' holds itself", name));
+  if (++depth_ > kGroupDepthMax) {
+    FailGroup(yaml.Where(pointer + "/group"), fmt::format("the group '{}' holds itself", name));
   }
   GroupDefinition group = ReadGroup(name, yaml, value, pointer);
   Overrides inner;
@@ -220,8 +245,8 @@ std::string GroupBuilder::BuildGroup(const std::string& name, const YamlMapping&
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       std::vector<std::string> all = kGroupKeys;
       all.insert(all.end(), known.begin(), known.end());
-      Fail(yaml.Where(pointer + "/" + key),
-           fmt::format("a group has no key '{}'{}", key, Suggestion(key, all)));
+      FailGroup(yaml.Where(pointer + "/" + key),
+                fmt::format("a group has no key '{}'{}", key, Suggestion(key, all)));
     }
     inner.values[key] = item.value();
     inner.where["/" + key] = yaml.Where(pointer + "/" + key);
@@ -232,7 +257,8 @@ std::string GroupBuilder::BuildGroup(const std::string& name, const YamlMapping&
   const bool fresh = groups_.insert(name).second;
   if (fresh) out_.groups.push_back(group);
   const Json members = value.value("task", Json::array());
-  if (!members.is_array()) Fail(yaml.Where(pointer + "/task"), "the task of a group is a list");
+  if (!members.is_array())
+    FailGroup(yaml.Where(pointer + "/task"), "the task of a group is a list");
   for (size_t i = 0; i < members.size(); ++i) {
     BuildMember(yaml, members[i], pointer + "/task/" + std::to_string(i), name, path, inner,
                 &group.children);
@@ -261,11 +287,11 @@ void GroupBuilder::BuildMember(const YamlMapping& yaml, const Json& member,
   const std::string where = yaml.Where(pointer);
   const bool named = member.is_object() && (member.contains("task") || member.contains("group"));
   if (!member.is_string() && !named) {
-    Fail(where, "a member of a group is a name, or a mapping with 'task' or 'group'");
+    FailGroup(where, "a member of a group is a name, or a mapping with 'task' or 'group'");
   }
   const bool inline_group = member.is_object() && member.contains("group");
   const Json& name_value = member.is_string() ? member : member.at(inline_group ? "group" : "task");
-  if (!name_value.is_string()) Fail(where, "the name of a member of a group is text");
+  if (!name_value.is_string()) FailGroup(where, "the name of a member of a group is text");
   const auto name = name_value.get<std::string>();
   const TaskEntry* entry = index_.Find(name);
   if (inline_group && entry == nullptr) {
@@ -285,8 +311,8 @@ void GroupBuilder::BuildMember(const YamlMapping& yaml, const Json& member,
     return;
   }
   if (member.is_string() && !own.values.contains("dataset_path")) {
-    Fail(where, fmt::format("the group '{}' names '{}', which is not known{}", group, name,
-                            Suggestion(name, index_.Names())));
+    FailGroup(where, fmt::format("the group '{}' names '{}', which is not known{}", group, name,
+                                 Suggestion(name, index_.Names())));
   }
   YamlMapping task;
   task.value["task"] = group + "::" + name;

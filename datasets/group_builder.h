@@ -11,14 +11,14 @@
 
 namespace evald {
 
-/// Expands names into leaf tasks and groups, as TaskFactory and TaskManager.load do
+/// Expands names into leaf tasks and groups, like TaskFactory and TaskManager.load
 /// (lm_eval/tasks/_factory.py and manager.py, 0.4.13).
 class GroupBuilder {
  public:
   explicit GroupBuilder(const TaskIndex& index) : index_(index) {}
 
-  /// Adds what one request asks for. Throws Error(kUsage) for a name that is not known, and for a
-  /// task that two requests ask for.
+  /// Adds the tasks of one request. Throws Error(kUsage) for an unknown name, and for a task in two
+  /// requests.
   void Add(const TaskRequest& request);
   ResolvedTasks Take() { return std::move(out_); }
 
@@ -27,6 +27,9 @@ class GroupBuilder {
     Json values = Json::object();
     std::map<std::string, std::string> where;  ///< pointer -> "file:line"
   };
+
+  /// Sets what the request asks for in a task, after the files of the task and of its groups.
+  void ApplyRequest(YamlMapping* task) const;
 
   std::string Build(const TaskEntry& entry, const Overrides& overrides);
   std::string BuildTask(const YamlMapping& yaml, const std::string& path,
@@ -43,9 +46,10 @@ class GroupBuilder {
 
   const TaskIndex& index_;
   ResolvedTasks out_;
-  std::map<std::string, std::string> asked_by_;  ///< leaf -> the name that brought it in
+  std::map<std::string, std::string> asked_by_;  ///< leaf -> the requested name that contains it
   std::set<std::string> groups_;
   std::string asking_;
+  Overrides asked_for_;  ///< what the request sets
   int depth_ = 0;
 };
 

@@ -20,12 +20,12 @@ constexpr std::string_view kPackage = "lm_eval.tasks.";
 struct KnownModule {
   const char* sha256;
   const char* module;
-  std::vector<std::string_view> functions;  ///< those that do what evald has built in
+  std::vector<std::string_view> functions;  ///< functions that do what evald has built in
 };
 
-// utils.py as the releases of lm_eval on PyPI have it. A release whose function does something else
-// is not listed for it: build_predictions_instruct of 0.4.9 cuts at the last code fence, pass_at_1
-// of 0.4.8 takes all programs of a document for candidates of one.
+// The utils.py of lm_eval's releases on PyPI. A release is not listed for a function that does
+// something else there: build_predictions_instruct of 0.4.9 cuts at the last code fence, and
+// pass_at_1 of 0.4.8 takes all programs of a document as candidates of one.
 const std::vector<KnownModule>& KnownModules() {
   static const std::vector<KnownModule> kAll = {
       {"5f77adbf75b4342a6113fea30168ea57b4e5c3877ffd3b4942cb338b3edb2c95",  // 0.4.9.2 to 0.4.13
@@ -48,12 +48,12 @@ const std::vector<KnownModule>& KnownModules() {
 }
 
 struct QualifiedName {
-  std::string module;  ///< with '/' for each '.'
+  std::string module;  ///< with '/' in place of '.'
   std::string function;
 };
 
-// "a.b.f": module "a/b", function "f". A module never leads out of the folder that it is looked for
-// in.
+// Parses "a.b.f": module "a/b", function "f". A module never leads out of the folder in which it is
+// looked for.
 QualifiedName Parse(const std::string& name) {
   const size_t dot = name.rfind('.');
   QualifiedName parsed{name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)};

@@ -7,15 +7,16 @@
 
 namespace evald {
 
-/// The name that a `!function` of a task file is kept under.
+/// The name under which a `!function` of a task file is kept.
 ///
-/// `name` is what the file says: "utils.f" for a function of utils.py beside it. Where that file is
-/// there, its content decides: "humaneval/utils.f" when it is one of lm_eval's own, in which f does
-/// what evald has built in, and else the function's place, "<folder>/utils.f", which no built-in
-/// function is called. Where it is not there, "humaneval/utils.f" and
-/// "lm_eval.tasks.humaneval.utils.f" name a function of lm_eval 0.4.13; any other name stays one of
-/// `folder`. `folder` is an absolute path, read below `roots`. Throws Error(kInput) for a name that
-/// is no module's and function's, or a file of more than 4 MiB.
+/// `name` is the name in the file: "utils.f" for a function of utils.py beside it. If utils.py
+/// exists, its content decides. If it is one of lm_eval's own, the name is "humaneval/utils.f",
+/// where f is a function that evald has built in. Otherwise the name is the function's place,
+/// "<folder>/utils.f", which no built-in function has. If utils.py does not exist,
+/// "humaneval/utils.f" and "lm_eval.tasks.humaneval.utils.f" name a function of lm_eval 0.4.13, and
+/// any other name stays one of `folder`. `folder` is an absolute path, read below `roots`. Throws
+/// Error(kInput) for a name that has not the form "module.function", and for a file of more than
+/// 4 MiB.
 std::string FunctionBeside(const std::filesystem::path& folder, const std::string& name,
                            const ReadRoots& roots);
 

@@ -9,10 +9,10 @@
 
 namespace evald {
 
-/// What a LeafTask stands for.
+/// The content of a LeafTask.
 struct LeafTask::State {
   TaskConfig config;
-  std::optional<int64_t> limit;  ///< first documents of the evaluated split
+  std::optional<int64_t> limit;  ///< the first documents of the evaluated split
 };
 
 }  // namespace evald

@@ -19,7 +19,7 @@ constexpr const char* kWhiteSpace = " \t\r\n\f\v";
 
 }  // namespace
 
-// Unpacks gzip piece by piece; a file may hold several members one after the other.
+// Unpacks gzip piece by piece. A file may hold several members in sequence.
 struct LineReader::Unpacker {
   Unpacker() : packed(kPieceBytes, '\0') {
     if (inflateInit2(&stream, 15 + 32) != Z_OK)
@@ -105,12 +105,13 @@ void LineReader::Start() {
   started_ = true;
   while (text_.size() < kByteOrderMark.size() && Fill()) {
   }
-  if (text_.starts_with(kByteOrderMark)) begin_ = kByteOrderMark.size();
+  began_with_mark_ = text_.starts_with(kByteOrderMark);
+  if (began_with_mark_) begin_ = kByteOrderMark.size();
 }
 
 bool LineReader::NextLine(std::string_view* line) {
   Start();
-  size_t searched = 0;  // of what is not given yet
+  size_t searched = 0;  // bytes of the text not returned yet
   size_t end = text_.find('\n', begin_);
   while (end == std::string::npos && text_.size() - begin_ <= limits_.line_bytes && !ended_) {
     searched = text_.size() - begin_;
@@ -130,7 +131,7 @@ bool LineReader::NextLine(std::string_view* line) {
 
 char LineReader::FirstCharacter() {
   Start();
-  size_t looked = 0;  // of what is not given yet
+  size_t looked = 0;  // bytes of the text not returned yet
   while (true) {
     const size_t at = text_.find_first_not_of(kWhiteSpace, begin_ + looked);
     if (at != std::string::npos) return text_[at];

@@ -12,37 +12,40 @@
 
 namespace evald {
 
-/// Reads the text of a data file, plain or packed by gzip, piece by piece: at no time more of it is
-/// in memory than a line, or the whole where the whole is asked for. A byte order mark in front is
-/// left out. One thread at a time. All methods throw Error(kInput) that names the file for what
-/// cannot be read, packed data that is broken, and what has more bytes than is allowed (with the
-/// line); Error(kInfrastructure) when `cancel` was set.
+/// Reads the text of a data file, plain or packed by gzip, piece by piece. Only one line is in
+/// memory at a time, or the whole text if it is requested. A byte order mark at the beginning is
+/// left out. One thread at a time. All methods throw Error(kInput) that names the file if it cannot
+/// be read, if packed data is broken, and if a limit is exceeded (with the line). They throw
+/// Error(kInfrastructure) if `cancel` is set.
 class LineReader {
  public:
   struct Limits {
     uint64_t line_bytes = 0;   ///< of a line, without its end
-    uint64_t whole_bytes = 0;  ///< of what Rest gives
+    uint64_t whole_bytes = 0;  ///< of Rest()
   };
 
-  /// Reads `fd` from its beginning, whatever was read of it before; both outlive this.
+  /// Reads `fd` from its beginning, whatever its file offset is. `fd` and `cancel` must outlive
+  /// this.
   LineReader(const UniqueFd& fd, std::string name, bool packed, Limits limits,
              const std::atomic<bool>* cancel);
   ~LineReader();
 
-  /// The next line without its '\n'; false at the end. What it gives holds until the next call.
+  /// The next line without its '\n', valid until the next call. False at the end.
   bool NextLine(std::string_view* line);
+  /// Whether the text began with a byte order mark. Known once anything is read.
+  bool began_with_mark() const { return began_with_mark_; }
   /// The number of that line, from 1.
   size_t line() const { return line_; }
-  /// The first character that is not white space, '\0' where there is none, and nothing is read by
-  /// that.
+  /// The first character that is not white space, without consuming anything; '\0' if there is
+  /// none.
   char FirstCharacter();
-  /// All that follows if it has at most `bytes_max` bytes, and nothing is read by that; holds until
-  /// the next call.
+  /// The rest of the text if it has at most `bytes_max` bytes, without consuming anything; valid
+  /// until the next call.
   std::optional<std::string_view> WholeIfSmall(uint64_t bytes_max);
-  /// All that follows.
+  /// The rest of the text.
   std::string_view Rest();
-  /// The SHA-256 of all of the file's bytes, packed ones as they are. Bytes that the text was not
-  /// made of are read for that. To be called last.
+  /// The SHA-256 of all of the file's bytes, packed ones as they are. Reads the bytes that were not
+  /// needed for the text. Call it last.
   std::string FileHash();
 
  private:
@@ -50,9 +53,9 @@ class LineReader {
 
   [[noreturn]] void RefusePacked() const;
   void Start();
-  // Appends a piece to the text, whose given part makes room; false at the end.
+  // Appends a piece to the text and drops the part already returned. False at the end.
   bool Fill();
-  // The bytes that they put there: at most a piece's, none at the end.
+  // Both return the number of bytes that they wrote: at most a piece; 0 at the end.
   size_t ReadPiece(char* into);
   size_t UnpackPiece(char* into);
   [[noreturn]] void Refuse(uint64_t bytes_max, const std::string& where, const char* of,
@@ -62,13 +65,14 @@ class LineReader {
   std::string name_;
   Limits limits_;
   const std::atomic<bool>* cancel_;
-  std::unique_ptr<Unpacker> unpacker_;  // none for plain text
+  std::unique_ptr<Unpacker> unpacker_;  // null for plain text
   uint64_t offset_ = 0;                 // in the file
-  Sha256Hasher file_hash_;              // of what lies before offset_
-  std::string text_;                    // what was read and not given yet begins at begin_
+  Sha256Hasher file_hash_;              // of the bytes before offset_
+  std::string text_;                    // text read and not returned yet begins at begin_
   size_t begin_ = 0;
   size_t line_ = 0;
   bool started_ = false;
+  bool began_with_mark_ = false;
   bool ended_ = false;
 };
 

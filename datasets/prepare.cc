@@ -20,12 +20,12 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-/// Changes when equal task files and data give other requests than before.
-/// 2: a request's further settings stand under "settings". 3: columns have types; keys and data
-/// files' hashes are SHA-256, and the files' endings count.
+/// Must change whenever equal task files and data give other requests than before. 2: a request's
+/// further settings are under "settings". 3: columns have types; keys and data files' hashes are
+/// SHA-256, and the files' endings count.
 constexpr int kFormatVersion = 3;
 
-// ".jsonl", ".csv.gz": the ending of a data file's name says how it is read.
+// ".jsonl", ".csv.gz": the ending of a data file's name decides how it is read.
 std::string EndingOf(const fs::path& path) {
   const std::string last = path.extension().string();
   return last == ".gz" ? path.stem().extension().string() + last : last;
@@ -61,8 +61,8 @@ class Preparation {
     }
   }
 
-  // The content key: everything that decides the requests. Users share what is prepared, so it must
-  // be out of reach to make other content of the same key.
+  // The content key: everything that decides the requests. Users share prepared tasks, so no one
+  // must be able to make other content with the same key.
   std::string Key() const {
     Json config = config_.dump;
     if (config.contains("metadata") && config["metadata"].is_object()) {
@@ -82,7 +82,7 @@ class Preparation {
     return ContentKey(content.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
 
-  // Plain prompts have the keys that they always had.
+  // Plain prompts keep the keys that they always had.
   void AddPrompts(Json* content) const {
     const PromptOptions& prompts = options_.prompts;
     if (!prompts.system_instruction.empty()) {
@@ -105,7 +105,7 @@ class Preparation {
   }
 
   fs::path Prepare() {
-    // Prepared tasks are believed when they are found again: nobody else may have put them there.
+    // Prepared tasks are trusted when they are found again, so no one else may have put them there.
     constexpr const char* kRemedy = "set cache_dir to a folder of your own";
     MakePrivateFolder(options_.cache_dir, kRemedy);
     MakeOwnFolder(options_.cache_dir / "prepared", kRemedy);
@@ -137,7 +137,8 @@ class Preparation {
   }
 
  private:
-  // What is damaged goes, and is prepared again; who has it open keeps what was there.
+  // Whether the folder holds the prepared task undamaged. A damaged one is removed, to be prepared
+  // again; a process that has its files open keeps them.
   static bool IsThere(const fs::path& folder) {
     std::error_code ignored;
     if (!fs::is_regular_file(folder / "task.json", ignored)) return false;
@@ -176,7 +177,7 @@ class Preparation {
     return config_.validation_split.empty() ? config_.test_split : config_.validation_split;
   }
 
-  // Fails before any data is read.
+  // Throws before any data is read.
   void CheckFunctions() const {
     std::string name;
     if (!config_.process_docs.empty())
@@ -199,6 +200,8 @@ class Preparation {
                     {"file", file.path.string()},
                     {"ending", EndingOf(file.path)},
                     {"hash", file.hash}};
+      // read in its own way
+      if (config_.data_files.is_null() && out->rules.as_loader) entry["from"] = "a folder";
       if (out->range) {
         entry["rows"] = {
             {"field", out->range->field}, {"from", out->range->from}, {"to", out->range->to}};
@@ -266,7 +269,7 @@ class Preparation {
     return out;
   }
 
-  // Puts the place of a document in front of errors.
+  // Prefixes errors with the place of a document.
   template <typename Work>
   auto AtDocument(size_t i, Work work) -> decltype(work()) {
     try {

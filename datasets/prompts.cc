@@ -5,17 +5,20 @@
 #include <algorithm>
 
 #include "evald/error.h"
-#include "jinja/moment.h"
-#include "jinja/python_value.h"
+#include "metrics/scoring/metrics.h"
+#include "python/moment.h"
+#include "python/str.h"
+#include "python/value.h"
 
 namespace evald {
 namespace {
 
-// maybe_delimit of lm_eval/api/utils.py: a delimiter between, unless white space is there already.
+// maybe_delimit of lm_eval/api/utils.py: puts a delimiter between the texts, unless there is white
+// space already.
 std::string Delimited(const std::string& prefix, const std::string& suffix,
                       const std::string& delimiter) {
   if (prefix.empty() || suffix.empty()) return prefix + suffix;
-  const bool spaced = jinja::EndsWithSpace(prefix) || jinja::StartsWithSpace(suffix);
+  const bool spaced = python::EndsWithSpace(prefix) || python::StartsWithSpace(suffix);
   return prefix + (spaced ? "" : delimiter) + suffix;
 }
 
@@ -25,8 +28,8 @@ std::string JoinMessages(const std::vector<PromptMessage>& messages) {
   return text;
 }
 
-// multiturn_to_singleturn of lm_eval/api/utils.py: what the user and the examples say becomes one
-// message of the user; the system's message and a last one of the assistant stay apart.
+// multiturn_to_singleturn of lm_eval/api/utils.py: joins the user's texts and the examples into one
+// message of the user. The system's message and a final one of the assistant stay apart.
 std::vector<PromptMessage> AsOneTurn(std::vector<PromptMessage> messages) {
   std::vector<PromptMessage> out;
   size_t begin = 0;
@@ -114,7 +117,7 @@ std::string PromptBuilder::AnswerText(const Json& answer,
   if (answer.is_array() && answer.empty()) Fail("the target is an empty list");
   const Json& text = answer.is_array() ? answer[0] : answer;
   if (!text.is_string()) {
-    Fail(fmt::format("the target {} of a few-shot example is not text", jinja::PythonRepr(text)));
+    Fail(fmt::format("the target {} of a few-shot example is not text", PythonRepr(text)));
   }
   return text.get<std::string>();
 }
@@ -124,8 +127,8 @@ void PromptBuilder::AddTurn(const Turn& turn, std::vector<PromptMessage>* messag
   const bool has_answer = turn.answer != nullptr && !turn.answer->is_null() && *turn.answer != "";
   const std::string& prefix = turn.gen_prefix;
   const bool touches_prefix = !prefix.empty() && !turn.question.empty() &&
-                              !jinja::EndsWithSpace(turn.question) &&
-                              !jinja::StartsWithSpace(prefix);
+                              !python::EndsWithSpace(turn.question) &&
+                              !python::StartsWithSpace(prefix);
   const bool delimits = prefix.empty() ? has_answer : touches_prefix;
   messages->push_back({"user", turn.question, delimits ? turn.target_delimiter : ""});
   if (has_answer) {
@@ -139,7 +142,7 @@ void PromptBuilder::AddTurn(const Turn& turn, std::vector<PromptMessage>* messag
 
 void PromptBuilder::AddExample(const Json& example, std::vector<PromptMessage>* messages) const {
   const bool has_choices = !choice_.IsNull();
-  // What fewshot_config leaves empty falls back to the task's own.
+  // Empty members of fewshot_config fall back to the task's own.
   const DocField& text = fewshot_text_.IsNull() ? text_ : fewshot_text_;
   const DocField& target = fewshot_target_.IsNull() ? target_ : fewshot_target_;
   const Json question = text.Text(example, has_choices);
@@ -187,7 +190,7 @@ std::string PromptBuilder::SystemPrompt(const Json& doc) const {
                    config_.fewshot_delimiter);
 }
 
-// What stands before the document: the system's message and the few-shot examples.
+// The messages before the document: the system's message and the few-shot examples.
 std::vector<PromptMessage> PromptBuilder::Messages(const Json& doc) {
   std::vector<PromptMessage> messages;
   const std::string system = SystemPrompt(doc);
@@ -200,8 +203,8 @@ std::vector<PromptMessage> PromptBuilder::Messages(const Json& doc) {
   return messages;
 }
 
-// Messages as a request's context: plain text, or what the chat template makes of them. With a
-// prefix of the answer the model goes on with the last message.
+// Messages as a request's context: plain text, or the rendering of the chat template. If the answer
+// has a prefix, the model continues the last message.
 std::string PromptBuilder::Spell(std::vector<PromptMessage> messages, bool has_prefix) const {
   if (options_.chat == nullptr) return JoinMessages(messages);
   if (!options_.fewshot_as_multiturn) messages = AsOneTurn(std::move(messages));
@@ -212,13 +215,13 @@ std::string PromptBuilder::Spell(std::vector<PromptMessage> messages, bool has_p
   return options_.chat->RenderForHarness(chat, !has_prefix);
 }
 
-// What stands between the context and a choice: nothing where the chat template ends the context,
-// unless the answer's prefix does.
+// The delimiter between the context and a choice. With a chat template there is none, unless the
+// answer's prefix ends in a word.
 std::string PromptBuilder::ChoiceDelimiter() const {
   if (options_.chat == nullptr) return config_.target_delimiter;
   const Json& prefix = config_.gen_prefix;
   const bool ends_in_word = prefix.is_string() && prefix != "" &&
-                            !jinja::EndsWithSpace(prefix.get_ref<const std::string&>());
+                            !python::EndsWithSpace(prefix.get_ref<const std::string&>());
   return ends_in_word ? config_.target_delimiter : "";
 }
 
@@ -232,7 +235,7 @@ std::vector<std::string> PromptBuilder::Contexts(const Json& doc, const Prepared
   } else if (question.is_string()) {
     questions.push_back(question.get<std::string>());
   } else {
-    Fail(fmt::format("doc_to_text gives {}, not text", jinja::PythonRepr(question)));
+    Fail(fmt::format("doc_to_text gives {}, not text", PythonRepr(question)));
   }
   Turn turn;
   turn.gen_prefix = Prefix(gen_prefix_, doc);
@@ -247,19 +250,19 @@ std::vector<std::string> PromptBuilder::Contexts(const Json& doc, const Prepared
   return contexts;
 }
 
-// What a multiple choice cannot be scored with is found before anything is generated.
+// Refuses targets and choices that cannot be scored, before anything is generated.
 void PromptBuilder::CheckLabels(const PreparedDocument& document) const {
   if (config_.output_type != "multiple_choice") return;
   if (document.choices.empty()) Fail("doc_to_choice gives no choice");
   const Json& target = document.target;
   if (target.is_array() != multiple_target_) {
     Fail(fmt::format("doc_to_target gives {}, expected {} as for the first document",
-                     jinja::PythonRepr(target), multiple_target_ ? "a list" : "one label"));
+                     PythonRepr(target), multiple_target_ ? "a list" : "one label"));
   }
   const bool fine = target.is_array() ? std::all_of(target.begin(), target.end(), IsLabel)
                                       : IsLabel(target) || target.is_string();
   if (!fine) {
-    Fail(fmt::format("doc_to_target gives {}, expected {}", jinja::PythonRepr(target),
+    Fail(fmt::format("doc_to_target gives {}, expected {}", PythonRepr(target),
                      multiple_target_ ? "a list of labels" : "a label or the text of a choice"));
   }
 }
@@ -280,7 +283,7 @@ std::vector<Request> PromptBuilder::MakeRequests(const std::vector<std::string>&
   };
   const auto target_text = [&]() {
     if (!document.target.is_string()) {
-      Fail(fmt::format("doc_to_target gives {}, not text", jinja::PythonRepr(document.target)));
+      Fail(fmt::format("doc_to_target gives {}, not text", PythonRepr(document.target)));
     }
     return document.target.get<std::string>();
   };
@@ -295,7 +298,7 @@ std::vector<Request> PromptBuilder::MakeRequests(const std::vector<std::string>&
     const std::string delimiter = ChoiceDelimiter();
     const auto choices = document.choices.get<std::vector<std::string>>();
     if (multiple_input_) {
-      const std::string continuation = delimiter + jinja::PythonStr(document.target);
+      const std::string continuation = delimiter + PythonStr(document.target);
       for (const std::string& context : contexts) {
         add(RequestKind::kLoglikelihood, context, continuation);
       }
@@ -304,10 +307,8 @@ std::vector<Request> PromptBuilder::MakeRequests(const std::vector<std::string>&
         add(RequestKind::kLoglikelihood, contexts[0], delimiter + choice);
       }
     }
-    const bool mutual =
-        std::any_of(config_.metrics.begin(), config_.metrics.end(),
-                    [](const MetricSpec& m) { return m.metric == "acc_mutual_info"; });
-    for (size_t i = 0; mutual && i < choices.size(); ++i) {
+    const bool unconditional = NeedsUnconditional(config_.metrics);
+    for (size_t i = 0; unconditional && i < choices.size(); ++i) {
       add(RequestKind::kLoglikelihood, "", delimiter + choices[i]);
     }
   }
@@ -317,7 +318,7 @@ std::vector<Request> PromptBuilder::MakeRequests(const std::vector<std::string>&
 PreparedDocument PromptBuilder::Document(int64_t doc_id, const Json& doc) const {
   PreparedDocument out;
   out.doc_id = doc_id;
-  out.doc = jinja::PlainDates(doc);
+  out.doc = python::PlainDates(doc);
   out.target = target_.Target(doc, !choice_.IsNull());
   if (!choice_.IsNull()) out.choices = choice_.Choices(doc);
   CheckLabels(out);

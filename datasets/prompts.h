@@ -16,20 +16,20 @@
 
 namespace evald {
 
-/// One message of a prompt, and what follows it when it is written as plain text. A chat template
-/// is given the roles and contents instead (lm_eval/api/utils.py, Message).
+/// One message of a prompt, and the text that follows it in plain text. A chat template gets only
+/// the roles and contents (lm_eval/api/utils.py, Message).
 struct PromptMessage {
   std::string role;  ///< system, user or assistant
   std::string content;
   std::string delimiter;
 };
 
-/// Makes documents into requests as ConfigurableTask does (lm_eval/api/task.py, 0.4.13). Documents
+/// Makes documents into requests like ConfigurableTask (lm_eval/api/task.py, 0.4.13). Documents
 /// must be built in their order, since few-shot examples are drawn at random. One thread at a time.
 class PromptBuilder {
  public:
-  /// `fewshot` are the documents that examples are taken from; empty when num_fewshot is 0.
-  /// `first` is the first evaluated document, from which the shape of the task is read.
+  /// `fewshot` are the documents from which examples are taken; empty if num_fewshot is 0. `first`
+  /// is the first evaluated document, from which the shape of the task is read.
   PromptBuilder(const TaskConfig& config, const PromptOptions& options,
                 const std::vector<std::string>& columns, Documents fewshot, uint64_t seed,
                 const Json& first);
@@ -38,11 +38,11 @@ class PromptBuilder {
   PromptBuilder(const PromptBuilder&) = delete;
   PromptBuilder& operator=(const PromptBuilder&) = delete;
 
-  /// The document with its target and choices. Throws as Build does.
+  /// The document with its target and choices. Throws like Build.
   PreparedDocument Document(int64_t doc_id, const Json& doc) const;
 
   /// The document's target and choices, and its requests. Throws Error(kInput) that names the
-  /// template and what is wrong; the caller adds the document's place.
+  /// template and the fault; the caller adds the document's place.
   PreparedDocument Build(int64_t doc_id, const Json& doc, std::vector<Request>* requests);
 
   bool multiple_target() const { return multiple_target_; }

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "jinja/unicode.h"
+#include "python/unicode.h"
 
 namespace evald {
 namespace {
 
-// Length of the line break at `at`, 0 when there is none.
+// Length of the line break at `at`; 0 if there is none.
 size_t BreakLength(std::string_view text, size_t at) {
   if (at >= text.size()) return 0;
   if (text.substr(at, 2) == "\r\n" || text.substr(at, 2) == "\xc2\x85") return 2;
@@ -21,7 +21,7 @@ bool IsBlank(std::string_view text, size_t at) {
   return at < text.size() && (text[at] == ' ' || text[at] == '\t');
 }
 
-// Anchors and tags stand in front of a scalar.
+// Skips anchors and tags, which stand before a scalar.
 size_t SkipProperties(std::string_view text, size_t at) {
   while (at < text.size() && (text[at] == '&' || text[at] == '!')) {
     while (at < text.size() && !IsBlank(text, at) && BreakLength(text, at) == 0) ++at;
@@ -52,8 +52,8 @@ class QuotedScanner {
   }
 
  private:
-  // White space inside a scalar: blanks stand for themselves, one line break for a space, more for
-  // all but the first. After an escaped line break only the further ones count.
+  // Folds white space inside a scalar: blanks stay, one line break becomes a space, and of several
+  // line breaks all but the first stay. After an escaped line break only the further ones count.
   void Fold(bool escaped_break) {
     std::string blanks;
     std::string first;
@@ -106,7 +106,7 @@ class QuotedScanner {
                            : c == 'P' ? 0x2029
                                       : 0;
     if (named != 0) {
-      jinja::AppendUtf8(named, &out_);
+      python::AppendUtf8(named, &out_);
       return true;
     }
     return Code(c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0);
@@ -123,7 +123,7 @@ class QuotedScanner {
     }
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
     at_ += digits;
-    jinja::AppendUtf8(code, &out_);
+    python::AppendUtf8(code, &out_);
     return true;
   }
 
@@ -163,7 +163,7 @@ class BlockScanner {
   }
 
  private:
-  // The signs behind the indicator, and a comment.
+  // The signs after the indicator, and a comment.
   bool ReadHeader() {
     for (; at_ < text_.size() && !IsBlank(text_, at_) && BreakLength(text_, at_) == 0; ++at_) {
       if (text_[at_] == '+' || text_[at_] == '-') {
@@ -202,7 +202,7 @@ class BlockScanner {
     return breaks;
   }
 
-  // The empty lines in front of the text, whose first line decides the indentation.
+  // The empty lines before the text. The first line of text decides the indentation.
   std::string FirstBreaks() {
     std::string breaks;
     int deepest = 0;
@@ -222,8 +222,8 @@ class BlockScanner {
   size_t at_;
   bool literal_;
   int parent_;
-  int keep_ = 0;       // of line breaks at the end: none, one, or all
-  int increment_ = 0;  // of the indentation, where the header says it
+  int keep_ = 0;       // line breaks to keep at the end: none, one, or all
+  int increment_ = 0;  // of the indentation, if the header gives it
   int indent_ = 0;
   int column_ = 0;
   std::string out_;

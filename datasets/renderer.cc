@@ -4,14 +4,15 @@
 
 #include "datasets/functions.h"
 #include "evald/error.h"
-#include "jinja/moment.h"
-#include "jinja/python_value.h"
+#include "python/moment.h"
+#include "python/str.h"
+#include "python/value.h"
 
 namespace evald {
 namespace {
 
-// "007".isdigit() holds, but no Python literal is written so: the harness raises, and so does this.
-Json DigitsAsInteger(const std::string& text) { return jinja::PythonLiteral(text); }
+// "007".isdigit() holds, but no Python literal looks so: the harness raises, and so does this.
+Json DigitsAsInteger(const std::string& text) { return PythonLiteral(text); }
 
 bool LooksLikeList(const std::string& text) {
   return text.size() >= 2 && text.front() == '[' && text.back() == ']';
@@ -41,7 +42,7 @@ void DocField::Fail(const std::string& message) const {
 const Json& DocField::Column(const Json& doc, const std::string& name) const {
   const auto found = doc.find(name);
   if (found == doc.end()) Fail(fmt::format("the document has no field '{}'", name));
-  if (jinja::HoldsMoment(*found)) {
+  if (python::HoldsMoment(*found)) {
     Fail(fmt::format("the field '{}' holds dates, which only templates can print", name));
   }
   return *found;
@@ -58,17 +59,17 @@ Json DocField::Text(const Json& doc, bool has_choices) const {
   Json raw = Raw(doc);
   if (template_ == nullptr || !has_choices) return raw;
   const auto& text = raw.get_ref<const std::string&>();
-  return jinja::PythonIsDigit(text) ? DigitsAsInteger(text) : raw;
+  return python::IsDigits(text) ? DigitsAsInteger(text) : raw;
 }
 
 Json DocField::Target(const Json& doc, bool has_choices) const {
   Json raw = Raw(doc);
   if (template_ == nullptr) return raw;
   const auto& text = raw.get_ref<const std::string&>();
-  if (has_choices && jinja::PythonIsDigit(text)) return DigitsAsInteger(text);
+  if (has_choices && python::IsDigits(text)) return DigitsAsInteger(text);
   if (!LooksLikeList(text)) return raw;
   try {
-    return jinja::PythonLiteral(text);
+    return PythonLiteral(text);
   } catch (const Error&) {
     return raw;
   }
@@ -78,7 +79,7 @@ std::vector<std::string> DocField::Choices(const Json& doc) const {
   Json list = Raw(doc);
   if (template_ != nullptr) {
     try {
-      list = jinja::PythonLiteral(list.get_ref<const std::string&>());
+      list = PythonLiteral(list.get_ref<const std::string&>());
     } catch (Error& error) {
       error.AddContext(fmt::format("{} of the task at {}", key_, where_));
       throw;
@@ -88,7 +89,7 @@ std::vector<std::string> DocField::Choices(const Json& doc) const {
   if (!list.is_array() && !list.is_object()) Fail("the choices are not a list");
   for (const Json& choice : list) {
     if (!choice.is_string()) {
-      Fail(fmt::format("the choice {} is not text", jinja::PythonRepr(choice)));
+      Fail(fmt::format("the choice {} is not text", PythonRepr(choice)));
     }
     choices.push_back(choice.get<std::string>());
   }

@@ -13,12 +13,13 @@
 namespace evald {
 
 /// One of doc_to_text, doc_to_target, doc_to_choice, gen_prefix or description: a template, the
-/// name of a column, a number, a list, a mapping or a !function. Compiled once, evaluated for many
-/// documents. Immutable; any thread may evaluate.
+/// name of a column, a number, a list, a mapping or a !function. Compiled once and evaluated for
+/// many documents. Immutable; any thread may evaluate.
 class DocField {
  public:
-  /// `columns`: the columns of the evaluated split; a text equal to one of them reads it.
-  /// `key` and `where` are used in errors. Throws Error(kInput) for a template that does not parse.
+  /// `columns`: the columns of the evaluated split. A text that equals one of them reads that
+  /// column. `key` and `where` are used in errors. Throws Error(kInput) for a template that does
+  /// not parse.
   DocField(const Json& value, const std::set<std::string>& columns, std::string key,
            std::string where);
 
@@ -26,11 +27,11 @@ class DocField {
 
   /// The text of the template, or the field itself.
   Json Raw(const Json& doc) const;
-  /// As ConfigurableTask.doc_to_text: an integer when the text is digits and the task has choices.
+  /// Like ConfigurableTask.doc_to_text: an integer if the text is digits and the task has choices.
   Json Text(const Json& doc, bool has_choices) const;
-  /// As ConfigurableTask.doc_to_target: text, an integer, or a list.
+  /// Like ConfigurableTask.doc_to_target: text, an integer, or a list.
   Json Target(const Json& doc, bool has_choices) const;
-  /// As ConfigurableTask.doc_to_choice: a list of texts.
+  /// Like ConfigurableTask.doc_to_choice: a list of texts.
   std::vector<std::string> Choices(const Json& doc) const;
 
  private:
@@ -40,7 +41,7 @@ class DocField {
   Json value_;
   std::string key_;
   std::string where_;
-  std::string column_;  ///< set when the value names a column
+  std::string column_;  ///< set if the value names a column
   std::string function_;
   std::shared_ptr<const jinja::Template> template_;
 };

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "evald/error.h"
-#include "jinja/python_value.h"
+#include "python/value.h"
 
 namespace evald {
 
@@ -31,7 +31,7 @@ std::vector<size_t> FewshotSampler::Without(const std::vector<size_t>& positions
                                             const Json& doc) const {
   std::vector<size_t> kept;
   for (size_t at : positions) {
-    if (!jinja::PythonEquals(pool_[at], doc)) kept.push_back(at);
+    if (!PythonEquals(pool_[at], doc)) kept.push_back(at);
   }
   return kept;
 }
@@ -39,7 +39,7 @@ std::vector<size_t> FewshotSampler::Without(const std::vector<size_t>& positions
 std::vector<size_t> FewshotSampler::FirstN(size_t count, const Json* exclude) const {
   std::vector<size_t> chosen;
   for (size_t at = 0; at < pool_.size() && chosen.size() < count; ++at) {
-    if (exclude == nullptr || !jinja::PythonEquals(pool_[at], *exclude)) chosen.push_back(at);
+    if (exclude == nullptr || !PythonEquals(pool_[at], *exclude)) chosen.push_back(at);
   }
   if (chosen.size() < count) Fail(count, chosen.size());
   return chosen;
@@ -51,7 +51,7 @@ std::vector<size_t> FewshotSampler::Sample(size_t count, const Json* exclude) {
   std::vector<size_t> all(pool_.size());
   std::iota(all.begin(), all.end(), size_t{0});
   if (exclude == nullptr || exclude->empty()) return Draw(all, count);
-  // One more is drawn, in case the document itself is among them.
+  // Draws one more, in case the document itself is among them.
   std::vector<size_t> drawn = Without(Draw(all, count + 1), *exclude);
   if (drawn.size() > count) drawn.resize(count);
   return drawn.size() == count ? drawn : Draw(Without(all, *exclude), count);

@@ -4,20 +4,20 @@
 #include <string>
 #include <vector>
 
-#include "base/python_random.h"
 #include "evald/json.h"
+#include "python/random.h"
 
 namespace evald {
 
-/// Chooses few-shot documents as lm_eval/api/samplers.py (0.4.13) does. Its state advances with
-/// every draw, so documents must be asked for in their order. One thread at a time.
+/// Chooses few-shot documents like lm_eval/api/samplers.py (0.4.13). Its state advances with every
+/// draw, so documents must be requested in their order. One thread at a time.
 class FewshotSampler {
  public:
   /// `kind` is default or first_n. `pool` must outlive the sampler. `where` is used in errors.
   FewshotSampler(const std::string& kind, const std::vector<Json>& pool, int64_t seed,
                  std::string where);
 
-  /// The positions in the pool of `count` documents; with `exclude`, none that equals it.
+  /// The positions in the pool of `count` documents; none of them equals `exclude`.
   std::vector<size_t> Sample(size_t count, const Json* exclude);
 
  private:

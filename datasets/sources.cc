@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "datasets/builtin_files.h"
+#include "datasets/data_folder.h"
 #include "datasets/yaml_reader.h"
 #include "evald/error.h"
 
@@ -25,7 +28,7 @@ const Json& SourcesTable() {
   return kTable;
 }
 
-// The entry of the table for the split, or null.
+// The table's entry for the split, or null.
 const Json* FindInTable(const TaskConfig& config, const std::string& split) {
   for (const Json& source : SourcesTable()) {
     if (source.at("dataset") != config.dataset_path) continue;
@@ -57,10 +60,23 @@ std::vector<fs::path> FallbackPlaces(const TaskConfig& config, const std::string
 
 Json Listed(const Json& files) { return files.is_array() ? files : Json::array({files}); }
 
+// The folder from which the names of the task's own data start: a local dataset, or the task file's
+// folder.
+fs::path OwnBase(const TaskConfig& config, const fs::path& data_dir) {
+  fs::path base = config.folder.empty() ? data_dir : fs::path(config.folder);
+  if (IsLocalFolder(config.dataset_path)) base /= config.dataset_path;
+  return (base / config.data_subfolder).lexically_normal();
+}
+
+DataFormat FormatOfPath(const std::string& dataset_path) {
+  if (dataset_path == "json") return DataFormat::kJson;
+  if (dataset_path == "csv") return DataFormat::kCsv;
+  return dataset_path == "text" ? DataFormat::kText : DataFormat::kByEnding;
+}
+
 DataFile OpenOwn(const TaskConfig& config, const Json& file, const fs::path& data_dir,
                  const ReadRoots& roots) {
-  const fs::path base = config.folder.empty() ? data_dir : fs::path(config.folder);
-  const fs::path path = (base / file.get<std::string>()).lexically_normal();
+  const fs::path path = (OwnBase(config, data_dir) / file.get<std::string>()).lexically_normal();
   if (!roots.HasFile(path)) {
     const bool pattern = path.string().find_first_of("*?[") != std::string::npos;
     throw Error(
@@ -71,7 +87,7 @@ DataFile OpenOwn(const TaskConfig& config, const Json& file, const fs::path& dat
   return {path, roots.OpenFile(path), ""};
 }
 
-// data_files: a file or a list for the split "train", or a mapping of splits to these.
+// data_files: a file or a list for the split "train", or a mapping from splits to these.
 SplitFiles OwnFiles(const TaskConfig& config, const std::string& split, const fs::path& data_dir,
                     const ReadRoots& roots) {
   const Json& data_files = config.data_files;
@@ -92,15 +108,62 @@ SplitFiles OwnFiles(const TaskConfig& config, const std::string& split, const fs
   SplitFiles out;
   for (const Json& file : Listed(*entry))
     out.files.push_back(OpenOwn(config, file, data_dir, roots));
-  out.rules = {true,
-               config.dataset_path == "json"  ? DataFormat::kJson
-               : config.dataset_path == "csv" ? DataFormat::kCsv
-                                              : DataFormat::kByEnding,
-               config.separator};
+  out.rules = {true, FormatOfPath(config.dataset_path), config.separator};
   if (data_files.is_object() && data_files.begin().key() != split) {
     out.first = OpenOwn(config, Listed(data_files.front()).front(), data_dir, roots);
   }
   return out;
+}
+
+// The local folder of dataset_path, or data_dir of dataset_kwargs.
+SplitFiles FolderFiles(const TaskConfig& config, const std::string& split, const fs::path& data_dir,
+                       const ReadRoots& roots) {
+  const std::string at = fmt::format("task '{}'", config.name);
+  const fs::path path = OwnBase(config, data_dir);
+  const ReadFolder folder(path, roots);
+  if (!folder.exists()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the folder {} of its dataset is not there", at, path.string()),
+                "a relative dataset_path or data_dir starts from the folder of the task's file");
+  }
+  const bool packaged = !IsLocalFolder(config.dataset_path);
+  if (!packaged && !config.dataset_name.empty() && config.dataset_name != "default") {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: found the dataset_name '{}', expected none, since a local folder "
+                            "has no parts by name",
+                            at, config.dataset_name),
+                "name the folder of that part in dataset_path");
+  }
+  SplitFiles out;
+  std::vector<FolderSplit> splits = SplitsOfFolder(folder);
+  out.rules = packaged ? ReadRules{true, FormatOfPath(config.dataset_path), config.separator}
+                       : RulesOfFolder(folder, &splits);
+  std::vector<std::string> names;
+  for (const FolderSplit& one : splits) {
+    names.push_back(one.name);
+    if (one.name != split) continue;
+    for (const std::string& file : one.files)
+      out.files.push_back({path / file, folder.OpenFile(file), ""});
+  }
+  if (out.files.empty()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the folder {} has no split '{}', its files' names make {}{}", at,
+                            path.string(), split, Join(names, ", "), Suggestion(split, names)));
+  }
+  if (names.front() != split) {
+    const std::string& first = splits.front().files.front();
+    out.first = {path / first, folder.OpenFile(first), ""};
+  }
+  return out;
+}
+
+// For names that may stand for a dataset of the hub or for a folder.
+std::string FolderHint(const TaskConfig& config, const ReadRoots& roots) {
+  const bool there =
+      !config.folder.empty() && roots.HasFolder(fs::path(config.folder) / config.dataset_path);
+  return there ? fmt::format("; for the folder beside the task's file, write dataset_path: ./{}",
+                             config.dataset_path)
+               : "";
 }
 
 void CheckHash(const DataFile& file, const std::string& found) {
@@ -111,9 +174,21 @@ void CheckHash(const DataFile& file, const std::string& found) {
 
 }  // namespace
 
+bool IsLocalFolder(const std::string& dataset_path) {
+  if (dataset_path.starts_with("hf://")) return false;
+  for (const char* begin : {"/", "./", "../", "~"}) {
+    if (dataset_path.starts_with(begin)) return true;
+  }
+  return dataset_path == "." || dataset_path == ".." ||
+         std::count(dataset_path.begin(), dataset_path.end(), '/') > 1;
+}
+
 SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const fs::path& data_dir,
                      const ReadRoots& roots) {
   if (!config.data_files.is_null()) return OwnFiles(config, split, data_dir, roots);
+  if (IsLocalFolder(config.dataset_path) || !config.data_subfolder.empty()) {
+    return FolderFiles(config, split, data_dir, roots);
+  }
   SplitFiles out;
   std::vector<fs::path> places;
   if (const Json* entry = FindInTable(config, split)) {
@@ -141,12 +216,12 @@ SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const f
     throw Error(ErrorKind::kInput,
                 fmt::format("task '{}' needs the dataset '{}', and no data folder was given",
                             config.name, config.dataset_path),
-                "set data_dir in eval.yaml, or --data-dir");
+                "set data_dir in eval.yaml, or --data-dir" + FolderHint(config, roots));
   }
   throw Error(ErrorKind::kInput,
               fmt::format("task '{}': no file holds the split '{}' of the dataset '{}'",
                           config.name, split, config.dataset_path),
-              "looked at " + Join(looked, ", "));
+              "looked at " + Join(looked, ", ") + FolderHint(config, roots));
 }
 
 Documents ReadSplit(const SplitFiles& files, const DataLimits& limits,

@@ -11,33 +11,38 @@
 
 namespace evald {
 
-/// A file with rows, opened once. Its owner may write it between two readings.
+/// A file with rows, opened once. Its owner may write to it between two readings.
 struct DataFile {
-  std::filesystem::path path;  ///< its name, for messages and its ending
+  std::filesystem::path path;  ///< its name, for messages and for its ending
   UniqueFd fd;
-  std::string hash;  ///< SHA-256 of what it must hold when it is read; "" for whatever it holds
+  std::string hash;  ///< SHA-256 that it must have when it is read; "": any
 };
 
-/// The files that hold one split of a task's dataset.
+/// The files with one split of a task's dataset.
 struct SplitFiles {
   std::vector<DataFile> files;  ///< read one after the other
   std::optional<RowRange> range;
   ReadRules rules;
   /// The first file of the dataset's first split, whose first rows decide the columns of all
-  /// splits, as with load_dataset; none where it is `files.front()`, or where the files stand for a
+  /// splits, as in load_dataset. Nothing if it is `files.front()`, or if the files stand for a
   /// dataset.
   std::optional<DataFile> first;
 };
 
-/// Finds the files of `split`: the task's own data_files, else the table
+/// Whether a dataset_path names a folder of this machine: it is absolute, begins with "./" or
+/// "../", or has more parts than a name of the hub.
+bool IsLocalFolder(const std::string& dataset_path);
+
+/// Finds and opens the files of `split`, below `roots`: the task's own data_files, else those of
+/// the local folder that dataset_path or dataset_kwargs.data_dir names, else those in the table
 /// datasets/tasks/sources.yaml under `data_dir`, else <data_dir>/<last part of
-/// dataset_path>[/<dataset_name>]/<split>.<ending>, and opens them, below `roots`. Throws
-/// Error(kInput) that names every place looked at.
+/// dataset_path>[/<dataset_name>]/<split>.<ending>. Throws Error(kInput) that names every place
+/// tried.
 SplitFiles FindSplit(const TaskConfig& config, const std::string& split,
                      const std::filesystem::path& data_dir, const ReadRoots& roots = {});
 
-/// Reads the rows of a split. Throws Error(kInput), for a file that does not hold what its hash
-/// says, too: it changed after it was hashed, or while it was read.
+/// Reads the rows of a split. Throws Error(kInput), also for a file that does not have its hash: it
+/// changed after it was hashed, or while it was read.
 Documents ReadSplit(const SplitFiles& files, const DataLimits& limits,
                     const std::atomic<bool>* cancel);
 

@@ -6,14 +6,13 @@
 
 #include "base/names.h"
 #include "base/text.h"
-#include "datasets/metric_defaults.h"
+#include "datasets/sources.h"
 #include "evald/error.h"
+#include "metrics/scoring/metrics.h"
 
 namespace evald {
 namespace {
 
-const std::vector<std::string> kOutputTypes = {"loglikelihood", "multiple_choice",
-                                               "loglikelihood_rolling", "generate_until"};
 const std::vector<std::string> kSamplers = {"default", "first_n"};
 const std::vector<std::string> kFewshotKeys = {
     "sampler",         "split",         "process_docs",  "fewshot_indices", "samples",
@@ -143,25 +142,50 @@ class ConfigReader {
     }
     config_.process_docs = top_.Function("process_docs");
     const Json& kwargs = top_.At("dataset_kwargs");
-    const bool local = config_.dataset_path == "json" || config_.dataset_path == "csv";
+    const bool packaged = config_.dataset_path == "json" || config_.dataset_path == "csv" ||
+                          config_.dataset_path == "text";
     if (!kwargs.is_null()) {
       if (!kwargs.is_object()) top_.Fail("dataset_kwargs", "dataset_kwargs is not a mapping");
       const Section section(yaml_, kwargs, "/dataset_kwargs");
-      section.CheckKeys({"data_files", "trust_remote_code", "sep", "delimiter"},
-                        "dataset_kwargs (as supported here)");
+      if (!section.At("field").is_null()) {
+        section.Fail("field",
+                     "field is not served: write the rows of that member to a file of their own, a "
+                     "JSON object a line");
+      }
+      section.CheckKeys(
+          {"data_files", "data_dir", "field", "trust_remote_code", "sep", "delimiter"},
+          "dataset_kwargs (as supported here)");
+      ReadSubfolder(section, packaged);
       for (const char* key : {"sep", "delimiter"}) ReadSeparator(section, key);
       config_.data_files = section.At("data_files");
       config_.data_files_where = section.Where("data_files");
       CheckDataFiles(section);
     }
-    if (local && config_.data_files.is_null()) {
+    if (packaged && config_.data_files.is_null() && config_.data_subfolder.empty()) {
       top_.Fail("dataset_path",
-                fmt::format("a dataset_path of '{}' needs dataset_kwargs.data_files",
+                fmt::format("a dataset_path of '{}' needs dataset_kwargs.data_files or data_dir",
                             config_.dataset_path));
     }
   }
 
-  // Of CSV; pandas takes a longer one for a regular expression.
+  void ReadSubfolder(const Section& section, bool packaged) {
+    const Json& value = section.At("data_dir");
+    if (value.is_null()) return;
+    const std::string found = value.is_string() ? value.get<std::string>() : "";
+    if (found.empty() || found.starts_with("~") || (!packaged && found.starts_with("/"))) {
+      section.Fail("data_dir", fmt::format("data_dir is {}, expected the name of a folder{}",
+                                           Section::Shown(value),
+                                           packaged ? "" : " below that of dataset_path"));
+    }
+    if (!packaged && !IsLocalFolder(config_.dataset_path)) {
+      section.Fail("data_dir",
+                   "data_dir is only served with a dataset_path of 'json', 'csv' or 'text', or a "
+                   "local folder");
+    }
+    config_.data_subfolder = found;
+  }
+
+  // The separator of CSV. pandas takes a longer one for a regular expression.
   void ReadSeparator(const Section& section, const char* key) {
     const Json& value = section.At(key);
     if (value.is_null()) return;
@@ -204,11 +228,11 @@ class ConfigReader {
 
   void ReadPrompt() {
     config_.output_type = top_.Text("output_type", "generate_until");
-    if (std::find(kOutputTypes.begin(), kOutputTypes.end(), config_.output_type) ==
-        kOutputTypes.end()) {
+    const std::vector<std::string> known = OutputTypeNames();
+    if (std::find(known.begin(), known.end(), config_.output_type) == known.end()) {
       top_.Fail("output_type",
                 fmt::format("the output_type '{}' is not known{}", config_.output_type,
-                            Suggestion(config_.output_type, kOutputTypes)));
+                            Suggestion(config_.output_type, known)));
     }
     config_.doc_to_text = Field(top_, "doc_to_text", false, false);
     config_.doc_to_target = Field(top_, "doc_to_target", true, false);
@@ -336,7 +360,7 @@ class ConfigReader {
                                "supported",
                                spec.metric));
     }
-    const MetricDefault* known = FindMetricDefault(spec.metric);
+    const Metric* known = FindMetric(spec.metric);
     std::string aggregation;
     if (IsFunction(section.At("aggregation"), &aggregation)) {
       spec.aggregation = std::string(kFunctionTag) + aggregation;
@@ -407,7 +431,7 @@ class ConfigReader {
             {"target_delimiter", f.target_delimiter}};
   }
 
-  // The harness notes the task's file in its metadata (lm_eval/tasks/_factory.py).
+  // The harness records the task's file in its metadata (lm_eval/tasks/_factory.py).
   Json DumpMetadata() const {
     const Json& given = top_.At("metadata");
     Json metadata = given.is_object() ? given : Json::object();
@@ -416,7 +440,7 @@ class ConfigReader {
     return metadata;
   }
 
-  // TaskConfig.to_dict(): the fields of the dataclass in their order, without the null ones.
+  // TaskConfig.to_dict(): the fields of the dataclass in their order, without null ones.
   Json Dump() const {
     Json all = {{"task", config_.name},
                 {"task_alias", top_.At("task_alias")},

@@ -12,9 +12,9 @@
 
 namespace evald {
 
-/// How few-shot examples are chosen and written, with what the task says filled in where
-/// fewshot_config says nothing (lm_eval/config/task.py, FewshotConfig.from_dict). A null doc_to_*
-/// means that the task has none.
+/// How few-shot examples are chosen and written. Members that fewshot_config leaves out come from
+/// the task (lm_eval/config/task.py, FewshotConfig.from_dict). A null doc_to_* means that the task
+/// has none.
 struct FewshotConfig {
   std::string sampler = "default";
   Json split;    ///< a string or null
@@ -33,13 +33,14 @@ struct FewshotConfig {
 struct TaskConfig {
   std::string name;
   std::string alias;
-  std::string folder;  ///< where the task's file lies; "" for a built-in one
+  std::string folder;  ///< the folder of the task's file; "" for a built-in one
   std::string where;   ///< "file:line" of its name
   std::string dataset_path;
   std::string dataset_name;
   Json data_files;  ///< dataset_kwargs.data_files, or null
   std::string data_files_where;
-  char separator = ',';  ///< of the fields of CSV: dataset_kwargs.delimiter or sep
+  std::string data_subfolder;  ///< dataset_kwargs.data_dir
+  char separator = ',';        ///< of the fields of CSV: dataset_kwargs.delimiter or sep
   std::string training_split;
   std::string validation_split;
   std::string test_split;
@@ -61,15 +62,16 @@ struct TaskConfig {
   std::vector<MetricSpec> metrics;
   std::vector<FilterPipeline> filters;
   Json version;
-  Json dump;  ///< as lm_eval's TaskConfig.to_dict(), functions as "!function <name>"
+  Json dump;  ///< like lm_eval's TaskConfig.to_dict(), with functions as "!function <name>"
 };
 
 /// Checks and types a merged task file. Throws Error(kInput) "file:line: ..." for unknown keys
-/// (with the nearest known), wrong types, and features that are known but not supported, by name.
+/// (with the nearest known one), wrong types, and features that are known and not supported, by
+/// name.
 TaskConfig ParseTaskConfig(const YamlMapping& yaml, const std::string& file);
 
-/// generation_kwargs as lm_eval/models/utils.py (normalize_gen_kwargs) reads them. Throws
-/// Error(kInput) "<where>: ..." for a key that no engine here serves.
+/// generation_kwargs, read like lm_eval/models/utils.py (normalize_gen_kwargs). Throws
+/// Error(kInput) "<where>: ..." for a key that no engine here supports.
 SamplingParams SamplingFromKwargs(const Json& kwargs, const std::string& where);
 
 /// The keys of a task file.

@@ -18,10 +18,10 @@ namespace {
 constexpr size_t kFilesMax = 20'000;
 constexpr size_t kEntriesMax = 100'000;  // of one folder
 constexpr int kDepthMax = 50;
-constexpr size_t kLinesMax = 3;  // of one kind in the log, for a folder
+constexpr size_t kLinesMax = 3;  // of one kind in the log, for each folder
 constexpr size_t kSoughtBytesMax = 1 << 20;
 
-// Adds the task files of `folder` and of the folders in it; links to folders are not followed.
+// Adds the task files of `folder` and of its subfolders. Links to folders are not followed.
 void FindYamlFiles(const ReadFolder& folder, int depth, std::vector<std::string>* files) {
   if (depth > kDepthMax) {
     throw Error(ErrorKind::kInput, fmt::format("{}: folders of tasks are nested more than {} deep",
@@ -54,8 +54,8 @@ std::vector<std::string> YamlFilesUnder(const fs::path& root, const ReadRoots& r
   return files;
 }
 
-// The name that a file seems to define which cannot be read as YAML, or is wrong in another way:
-// what stands behind "task:" or "group:" at the beginning of a line.
+// The name that a faulty file seems to define: the text after "task:" or "group:" at the beginning
+// of a line.
 std::string NameSoughtIn(const std::string& path, const ReadRoots& roots) {
   try {
     for (const std::string& line : Split(roots.Read(path, kSoughtBytesMax), '\n')) {
@@ -114,7 +114,7 @@ TaskIndex::TaskIndex(const std::vector<fs::path>& task_dirs, const ReadRoots& ro
 
 void TaskIndex::AddFolder(const fs::path& root, const ReadRoots& roots) {
   Entries own;
-  std::set<std::string> doubled;  // a file that many include says the same each time
+  std::set<std::string> doubled;  // a set: a file that many include repeats its sentences
   const size_t bad_before = bad_files_.size();
   const std::vector<std::string> files = YamlFilesUnder(root, roots);
   for (const std::string& file : files) {
@@ -151,7 +151,7 @@ void TaskIndex::AddFile(const std::string& path, const ReadRoots& roots, Entries
   entry.yaml = LoadTaskYaml(path, roots);
   doubled->merge(entry.yaml.doubled);
   const Json& value = entry.yaml.value;
-  if (value.contains("class")) {  // a task that is Python code: it is refused when it is asked for
+  if (value.contains("class")) {  // a task in Python code: it is refused when it is requested
     if (!value.contains("task")) return;
   } else if (value.contains("group")) {
     entry.kind = EntryKind::kGroup;

@@ -12,37 +12,39 @@ namespace evald {
 
 enum class EntryKind { kTask, kGroup, kTag };
 
-/// What a name stands for.
+/// The task, group or tag that a name stands for.
 struct TaskEntry {
   std::string name;
   EntryKind kind = EntryKind::kTask;
   std::string path;              ///< its file; "" for a tag
-  YamlMapping yaml;              ///< merged with what it includes
-  std::set<std::string> tagged;  ///< kTag: the tasks that carry it
+  YamlMapping yaml;              ///< merged with the files that it includes
+  std::set<std::string> tagged;  ///< kTag: the tasks with this tag
 };
 
-/// A task file that is passed over.
+/// A task file that is skipped.
 struct BadTaskFile {
   std::string path;
-  std::string name;  ///< of the task or group that it seems to define; "" when that cannot be told
+  std::string name;  ///< of the task or group that it seems to define; "" if unknown
   std::string problem, remedy;
 };
 
-/// All names that task files define (lm_eval/tasks/_index.py, 0.4.13): files that end with .yaml,
-/// in order of their paths; one that names neither a task nor a group is there to be included only.
-/// Later folders win over earlier ones and over the built-in files, with a line in the log.
+/// All names that task files define (lm_eval/tasks/_index.py, 0.4.13). Task files end with .yaml
+/// and are read in order of their paths; a file that names neither a task nor a group is only for
+/// inclusion. Later folders win over earlier ones and over the built-in files, with a line in the
+/// log.
 ///
-/// A file that cannot be read, and one that defines a name of its folder a second time, is passed
-/// over: a line in the log for each folder says so. A name that only such a file defines stands for
-/// no other task, such as a built-in one: whoever asks for it gets the file's error.
+/// A file that cannot be read, or that defines a name of its folder a second time, is skipped; a
+/// log line for each folder says so. A name that only such a file defines stands for no other task,
+/// not even a built-in one: a request for it gets the file's error.
 class TaskIndex {
  public:
-  /// Throws Error(kInput) for a folder that is not there. Folders and files are read below `roots`.
+  /// Throws Error(kInput) for a folder that does not exist. Folders and files are read below
+  /// `roots`.
   explicit TaskIndex(const std::vector<std::filesystem::path>& task_dirs,
                      const ReadRoots& roots = {});
 
-  /// Null for a name that no file defines. Throws Error(kInput) "file:line: ..." for one whose file
-  /// is passed over.
+  /// Null for a name that no file defines. Throws Error(kInput) "file:line: ..." for a name whose
+  /// file is skipped.
   const TaskEntry* Find(const std::string& name) const;
   const std::map<std::string, TaskEntry>& entries() const { return entries_; }
   std::vector<std::string> Names() const;
@@ -58,7 +60,7 @@ class TaskIndex {
 
   Entries entries_;
   std::vector<BadTaskFile> bad_files_;
-  std::map<std::string, size_t> bad_names_;  ///< where they stand in bad_files_
+  std::map<std::string, size_t> bad_names_;  ///< index into bad_files_
 };
 
 /// "built in" or the file of an entry.

@@ -10,7 +10,7 @@
 namespace evald {
 namespace {
 
-// The members of a group as its file lists them, for people.
+// The members of a group in its file, for people.
 std::string Members(const Json& value) {
   std::vector<std::string> names;
   const Json members = value.value("task", Json::array());

@@ -18,15 +18,16 @@
 
 namespace evald {
 
-/// What a run asks of a task, group or tag. Absent values leave what the task's file says.
+/// A run's request for a task, group or tag. Absent values keep those of the task's file.
 struct TaskRequest {
   std::string name;
-  std::string where;                   ///< "eval.yaml:7", put in front of errors
-  std::optional<int64_t> limit;        ///< first documents of each leaf task
-  std::optional<int64_t> limit_total;  ///< first documents, spread evenly over a group's leaf tasks
+  std::string where;             ///< "eval.yaml:7", the prefix of errors
+  std::optional<int64_t> limit;  ///< the first documents of each leaf task
+  /// The first documents, spread evenly over a group's leaf tasks
+  std::optional<int64_t> limit_total;
   std::optional<int> num_fewshot;
   std::optional<int> repeats;
-  Json generation_kwargs;  ///< merged over the task's own; null: nothing
+  Json generation_kwargs;  ///< merged over the task's own; null: none
 };
 
 /// One line of `evald tasks`.
@@ -37,13 +38,13 @@ struct TaskListing {
   std::string summary;  ///< output type and few-shot count, or a group's members
 };
 
-/// A task file that is passed over, since it cannot be understood.
+/// A task file that is skipped because of a fault.
 struct TaskProblem {
   std::string file;
-  std::string problem;  ///< with the file and its line
+  std::string problem;  ///< with the file and the line
 };
 
-/// A leaf task with everything resolved, not yet prepared.
+/// A leaf task, fully resolved and not yet prepared.
 struct LeafTask {
   std::string name;
   struct State;
@@ -56,7 +57,7 @@ struct ResolvedTasks {
   std::vector<GroupDefinition> groups;  ///< parents before children
 };
 
-/// How prompts are made beside what the task says, with the meaning of lm-evaluation-harness's
+/// Options for making prompts beyond the task's own, with the meaning of lm-evaluation-harness's
 /// --apply_chat_template, --system_instruction and --fewshot_as_multiturn.
 struct PromptOptions {
   std::shared_ptr<const ChatTemplate> chat;  ///< null: prompts are plain text
@@ -67,36 +68,36 @@ struct PromptOptions {
 using DocumentCheck = std::function<void(const PreparedDocument& document)>;
 
 struct PrepareOptions {
-  std::filesystem::path data_dir;   ///< may be empty when the tasks name their files
+  std::filesystem::path data_dir;   ///< may be empty if the tasks name their files
   std::filesystem::path cache_dir;  ///< prepared tasks go to cache_dir/prepared/<key>
   uint64_t fewshot_seed = 1234;
   PromptOptions prompts;
   const std::atomic<bool>* cancel = nullptr;
-  ReadRoots roots;    ///< below which data files lie
-  DataLimits limits;  ///< of data files
-  /// Told what is done from now on, "reading data/test.jsonl", so that whoever ends this process
-  /// can say at what; from the thread that prepares.
+  ReadRoots roots;    ///< folders below which data files lie
+  DataLimits limits;  ///< limits of data files
+  /// Called on the preparing thread with each step, such as "reading data/test.jsonl", so that a
+  /// process that ends this one can name the step.
   std::function<void(const std::string& what)> doing;
-  /// Makes the check of a task's documents, where there is one: it throws Error(kInput) for a
-  /// document that could not be scored. Each document that is rendered is checked; one of a task
-  /// that is found prepared was.
+  /// Makes the check of a task's documents; may be null. The check throws Error(kInput) for a
+  /// document that could not be scored. Each rendered document is checked; a task that is found
+  /// prepared was checked before.
   std::function<DocumentCheck(const TaskDefinition& task)> checker;
 };
 
-/// All tasks that are known: the built-in ones and those of further folders.
+/// All known tasks: the built-in ones and those of further folders.
 class TaskRegistry {
  public:
-  /// Reads the task files of `task_dirs`, and what they include, below `roots`; those win over
-  /// built-in ones of the same name. Files that cannot be understood are passed over (see
-  /// Problems). Throws Error(kInput) for a folder that is not there.
+  /// Reads the task files of `task_dirs`, and the files that they include, below `roots`. They win
+  /// over built-in tasks with the same name. Files with faults are skipped (see Problems). Throws
+  /// Error(kInput) for a folder that does not exist.
   explicit TaskRegistry(const std::vector<std::filesystem::path>& task_dirs,
                         const ReadRoots& roots = {});
   ~TaskRegistry();
 
   std::vector<TaskListing> List() const;
   std::vector<TaskProblem> Problems() const;
-  /// Throws Error(kUsage) for a name that is not known, with the nearest, and Error(kInput)
-  /// "file:line: ..." for one whose file cannot be understood.
+  /// Throws Error(kUsage) for an unknown name, with the nearest one, and Error(kInput) "file:line:
+  /// ..." for a name whose file has a fault.
   ResolvedTasks Resolve(const std::vector<TaskRequest>& requests) const;
 
  private:
@@ -104,15 +105,15 @@ class TaskRegistry {
   std::unique_ptr<State> state_;
 };
 
-/// What the task's file alone says of it: no documents are counted, and it is as if each had one
-/// target and one context.
+/// The task's definition from its file alone: no documents are counted, and each is taken to have
+/// one target and one context.
 TaskDefinition DefineTask(const LeafTask& task);
 
-/// Reads the task's data and says what it comes to, without rendering prompts.
+/// Reads the task's data and returns the definition, without rendering prompts.
 TaskDefinition DescribeTask(const LeafTask& task, const PrepareOptions& options);
 
-/// Prepares a task, or finds it prepared; gives the folder. Any number of threads and processes at
-/// once. Throws Error(kInput) for bad data, naming file and line.
+/// Prepares a task, or finds it prepared, and returns its folder. Any number of threads and
+/// processes may call it at once. Throws Error(kInput) for bad data, with file and line.
 std::filesystem::path PrepareTask(const LeafTask& task, const PrepareOptions& options);
 
 }  // namespace evald

@@ -14,7 +14,8 @@ constexpr int kDecimals = 10;
 constexpr double kPowerOfDecimals = 1e10;
 constexpr int kFractionDigitsMax = 15;
 
-// A number that JSON does not allow, such as 007 or 1. ; a text like 2020-01-01 is none.
+// Whether the text is a number that JSON does not allow, such as 007 or 1. ; a text like 2020-01-01
+// is none.
 bool IsLooseNumber(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   if (text.empty() || text[0] < '0' || text[0] > '9') return false;
@@ -34,7 +35,7 @@ std::string UjsonText(double exact) {
   const double scaled = (magnitude - static_cast<double>(whole)) * kPowerOfDecimals;
   auto fraction = static_cast<uint64_t>(scaled);
   const double rest = scaled - static_cast<double>(fraction);
-  // Halves are rounded up after an odd digit, and after nothing.
+  // Halves are rounded up after an odd digit, and after no digit.
   if (rest > 0.5 || (rest == 0.5 && (fraction == 0 || fraction % 2 == 1))) ++fraction;
   if (static_cast<double>(fraction) >= kPowerOfDecimals) {
     fraction = 0;

@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kNodesMax = 200'000;
-constexpr size_t kTextBytesMax = 16u << 20;  // of texts and keys, aliases written out
+constexpr size_t kTextBytesMax = 16u << 20;  // of texts and keys, with aliases expanded
 constexpr size_t kFileBytesMax = 4u << 20;
-constexpr int kDepthMax = 100;
+constexpr int kYamlDepthMax = 100;
 constexpr size_t kKeyBytesShown = 100;
 constexpr size_t kIncludesMax = 50;
 
@@ -32,7 +32,7 @@ class Converter {
             YamlMapping* out)
       : text_(text), file_(std::move(file)), folder_(std::move(folder)), roots_(roots), out_(out) {}
 
-  // `indent` is the column of the mapping or list that the node lies in, -1 at the top.
+  // `indent` is the column of the mapping or list around the node; -1 at the top.
   Json Convert(const YAML::Node& node, const std::string& pointer, int depth, int indent = -1) {
     at_ = pointer;
     if (++nodes_ > kNodesMax) {
@@ -43,7 +43,7 @@ class Converter {
       Fail(node,
            fmt::format("more than {} of text, aliases written out", HumanBytes(kTextBytesMax)));
     }
-    if (depth > kDepthMax) Fail(node, fmt::format("nested more than {} deep", kDepthMax));
+    if (depth > kYamlDepthMax) Fail(node, fmt::format("nested more than {} deep", kYamlDepthMax));
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
         return Scalar(node, indent);
@@ -75,7 +75,7 @@ class Converter {
                 fmt::format("{}: {}{}", Place(node.Mark()), KeyInWords(), message));
   }
 
-  // "key 'metric_list.0.metric': ", of the value that is being read; "" at the top.
+  // "key 'metric_list.0.metric': " for the value being read; "" at the top.
   std::string KeyInWords() const {
     if (at_.empty()) return "";
     std::string key = at_.substr(1);
@@ -125,7 +125,7 @@ class Converter {
     }
   }
 
-  // The text of a scalar. `indent` is the column of the mapping or list that it lies in.
+  // The text of a scalar. `indent` is the column of the mapping or list around it.
   std::string TextOf(const YAML::Node& node, int indent) const {
     const YAML::Mark mark = node.Mark();
     if (mark.is_null() || mark.pos < 0) return node.Scalar();
@@ -136,8 +136,8 @@ class Converter {
     return node.Scalar();
   }
 
-  // yaml-cpp gives quoted text the tag "!", too. One that is written has the text read as if it
-  // were plain.
+  // Whether the tag "!" is in the file; yaml-cpp also gives it to quoted text. With it, text is
+  // read as if it were plain.
   bool IsWrittenTag(const YAML::Node& node) const {
     const YAML::Mark mark = node.Mark();
     return !mark.is_null() && mark.pos >= 0 &&
@@ -176,12 +176,12 @@ class Converter {
   std::string folder_;
   const ReadRoots& roots_;
   YamlMapping* out_;
-  std::string at_;  // the pointer of the value that is being read
+  std::string at_;  // the pointer of the value being read
   size_t nodes_ = 0;
   size_t text_bytes_ = 0;
 };
 
-// Where the functions of a file are looked for.
+// The folder in which a file's functions are looked for.
 std::string FolderOf(const std::string& path) {
   if (!path.starts_with(kBuiltinPrefix))
     return fs::absolute(path).parent_path().lexically_normal().string();
@@ -201,7 +201,7 @@ bool ReadTaskFile(const std::string& path, const ReadRoots& roots, std::string* 
   return true;
 }
 
-// The places where `include` of `path` may lie.
+// The places to look for `include` of `path`.
 std::vector<std::string> IncludePlaces(const std::string& path, const std::string& include) {
   const bool builtin = path.rfind(kBuiltinPrefix, 0) == 0;
   const fs::path own(builtin ? path.substr(kBuiltinPrefix.size()) : path);

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <regex>
 #include <set>
 
 #include "base/text.h"
 #include "evald/error.h"
-#include "jinja/number.h"
+#include "python/number.h"
+#include "python/regex.h"
 
 namespace evald {
 namespace {
@@ -19,25 +19,32 @@ constexpr size_t kNumberBytesMax = 400;
 
 [[noreturn]] void Fail(const std::string& message) { throw Error(ErrorKind::kInput, message); }
 
-// The patterns of the implicit types.
+// The patterns of the implicit types. Each takes the whole text.
+PythonRegex Whole(const std::string& pattern) { return PythonRegex("\\A(?:" + pattern + ")\\Z"); }
+
+bool Matches(const Regex& regex, const std::string& text) {
+  Regex::Match match;
+  return IsUtf8(text) && regex.Search(text, 0, &match);
+}
+
 bool LooksLikeInteger(const std::string& text) {
-  static const std::regex kPattern(
+  static const PythonRegex kPattern = Whole(
       R"([-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+)");
-  return std::regex_match(text, kPattern);
+  return Matches(kPattern, text);
 }
 
 bool LooksLikeFloat(const std::string& text) {
-  static const std::regex kPattern(
-      R"([-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9][0-9_]*([eE][-+][0-9]+)?)"
-      R"(|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))");
-  return std::regex_match(text, kPattern);
+  static const PythonRegex kPattern =
+      Whole(R"([-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9][0-9_]*([eE][-+][0-9]+)?)"
+            R"(|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))");
+  return Matches(kPattern, text);
 }
 
 bool LooksLikeDate(const std::string& text) {
-  static const std::regex kPattern(
+  static const PythonRegex kPattern = Whole(
       R"([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(\.[0-9]*)?)"
       R"(([ \t]*(Z|[-+][0-9]{1,2}(:[0-9]{2})?))?)");
-  return std::regex_match(text, kPattern);
+  return Matches(kPattern, text);
 }
 
 bool IsNullText(const std::string& text) {
@@ -58,8 +65,7 @@ std::optional<bool> BooleanOf(const std::string& text) {
   Fail(fmt::format("'{}' is no {}", text.substr(0, 40), type));
 }
 
-// The number without its sign and without underscores; `negative` says whether the sign was a
-// minus.
+// The number without its sign and underscores. `negative`: its sign was a minus.
 std::string WithoutSign(std::string text, bool* negative) {
   text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
   *negative = text.starts_with('-');
@@ -74,7 +80,7 @@ int64_t Digits(const std::string& digits, int base, const std::string& shown,
   }
   std::optional<int64_t> value;
   try {
-    value = jinja::ParseInt((negative ? "-" : "") + digits, base);
+    value = python::ParseInt((negative ? "-" : "") + digits, base);
   } catch (const Error&) {
     Fail(fmt::format("the integer {} is beyond 64 bits", shown.substr(0, 40)));
   }
@@ -83,7 +89,7 @@ int64_t Digits(const std::string& digits, int base, const std::string& shown,
   return *value;
 }
 
-// 1:30 is 90.
+// Numbers of base sixty: 1:30 is 90.
 int64_t BaseSixty(const std::string& text, const std::string& shown) {
   int64_t value = 0;
   for (const std::string& part : Split(text, ':')) {
@@ -106,7 +112,7 @@ Json IntegerOf(const std::string& text) {
 }
 
 double Float(const std::string& digits, const std::string& shown) {
-  const auto value = jinja::ParseFloat(digits);
+  const auto value = python::ParseFloat(digits);
   if (!value || !std::isfinite(*value)) RefuseNumber(shown, "finite number");
   return *value;
 }
@@ -158,7 +164,7 @@ Json TaggedScalar(const std::string& type, const std::string& text) {
     return *boolean;
   }
   if (text.size() > kNumberBytesMax) RefuseNumber(text, "number");
-  const std::string number(Trim(text));  // as Python's int() and float() do
+  const std::string number(Trim(text));  // like Python's int() and float()
   return type == "int" ? IntegerOf(number) : FloatOf(number);
 }
 

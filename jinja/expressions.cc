@@ -6,9 +6,9 @@
 
 #include "base/text.h"
 #include "evald/error.h"
+#include "jinja/arithmetic.h"
 #include "jinja/interpreter.h"
-#include "jinja/number.h"
-#include "jinja/unicode.h"
+#include "python/unicode.h"
 
 namespace evald::jinja {
 namespace {
@@ -26,7 +26,7 @@ std::optional<Arithmetic> ArithmeticOf(std::string_view op) {
 
 bool IsMarkup(const Value& value) { return value.IsString() && value.text()->markup; }
 
-// The positions that a Python slice takes from a sequence of `size`.
+// The positions that a Python slice selects from a sequence of `size` items.
 std::vector<size_t> SlicePositions(int64_t size, std::optional<int64_t> from,
                                    std::optional<int64_t> to, int64_t step) {
   const int64_t low = step < 0 ? -1 : 0;
@@ -122,9 +122,9 @@ std::vector<Value> Interpreter::Items(const Value& value) {
     for (const auto& item : dict->items()) items.push_back(item.first);
   } else if (value.IsString()) {
     Spend(value.AsText().size());
-    for (char32_t c : Decode(value.AsText())) {
+    for (char32_t c : python::Decode(value.AsText())) {
       std::string text;
-      AppendUtf8(c, &text);
+      python::AppendUtf8(c, &text);
       items.emplace_back(std::move(text));
     }
   } else {
@@ -193,7 +193,7 @@ Value Interpreter::Attribute(const Value& subject, const std::string& name) {
     if (name == "first") return Value(index == 0);
     if (name == "last") return Value(index + 1 == size);
     if (name == "length") return Value(size);
-    if (name == "depth") return Value(int64_t{1});  // deeper only in a recursive loop
+    if (name == "depth") return Value(int64_t{1});  // greater only in a recursive loop
     if (name == "depth0") return Value(int64_t{0});
     if (name == "previtem") {
       return index > 0 ? loop->items[loop->index - 1] : Value::Undef("there is no previous item");
@@ -232,14 +232,15 @@ Value Interpreter::Item(const Value& subject, const Value& key) {
       if (const Value* found = dict->Find(key)) return *found;
     }
   } else if (key.IsInteger() && (subject.IsIndexable() || subject.IsString())) {
-    const std::u32string text = subject.IsString() ? Decode(subject.AsText()) : std::u32string();
+    const std::u32string text =
+        subject.IsString() ? python::Decode(subject.AsText()) : std::u32string();
     Spend(text.size() / 16);
     const auto size =
         static_cast<int64_t>(subject.IsString() ? text.size() : subject.sequence()->items.size());
     const int64_t at = key.AsInt() < 0 ? key.AsInt() + size : key.AsInt();
     if (at >= 0 && at < size) {
       if (!subject.IsString()) return subject.sequence()->items[static_cast<size_t>(at)];
-      return Value(Encode(text.substr(static_cast<size_t>(at), 1)));
+      return Value(python::Encode(text.substr(static_cast<size_t>(at), 1)));
     }
     return Value::Undef(
         fmt::format("a {} of {} items has no item {}", TypeName(subject), size, key.AsInt()));
@@ -422,13 +423,13 @@ Value Interpreter::EvaluateSlice(const Expr& expr) {
   if (step == 0) Fail("a slice has a step of 0");
   if (subject.IsString()) {
     Spend(subject.AsText().size() / 8);
-    const std::u32string text = Decode(subject.AsText());
+    const std::u32string text = python::Decode(subject.AsText());
     std::u32string out;
     for (size_t at : SlicePositions(static_cast<int64_t>(text.size()), from, to, step)) {
       out.push_back(text[at]);
     }
     SpendBytes(out.size());
-    return Value(Encode(out));
+    return Value(python::Encode(out));
   }
   if (!subject.IsIndexable()) Fail(fmt::format("a {} cannot be sliced", TypeName(subject)));
   const auto& items = subject.sequence()->items;

@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "jinja/interpreter.h"
-#include "jinja/number.h"
-#include "jinja/unicode.h"
+#include "python/number.h"
+#include "python/unicode.h"
 
 namespace evald::jinja {
 namespace {
@@ -29,7 +29,7 @@ class AttributeReader {
     for (const std::string& part : Split(in->Text(attribute), '.')) {
       const bool number =
           !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
-      keys_.push_back(number ? Value(ParseInt(part, 10).value_or(0)) : Value(part));
+      keys_.push_back(number ? Value(python::ParseInt(part, 10).value_or(0)) : Value(part));
     }
   }
 
@@ -48,10 +48,10 @@ class AttributeReader {
 };
 
 Value Folded(const Value& value, bool case_sensitive) {
-  return !case_sensitive && value.IsString() ? Value(Lower(value.AsText())) : value;
+  return !case_sensitive && value.IsString() ? Value(python::Lower(value.AsText())) : value;
 }
 
-// Items with the key each is compared by.
+// Each item with the key by which it is compared.
 std::vector<std::pair<Value, Value>> Keyed(Interpreter* in, const Value& subject,
                                            const Value* attribute, bool case_sensitive) {
   std::vector<std::pair<Value, Value>> keyed;
@@ -153,7 +153,9 @@ Value DictSort(Interpreter* in, const Value& subject, const Args& args) {
 }
 
 Value Length(Interpreter* in, const Value& subject, const Args&) {
-  if (subject.IsString()) return Value(static_cast<int64_t>(Decode(subject.AsText()).size()));
+  if (subject.IsString()) {
+    return Value(static_cast<int64_t>(python::Decode(subject.AsText()).size()));
+  }
   if (const Dict* dict = subject.dict()) return Value(static_cast<int64_t>(dict->size()));
   const Sequence* sequence = subject.sequence();
   if (sequence != nullptr && sequence->flavour != Flavour::kGenerator) {

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <map>
 
-#include "base/regex.h"
 #include "evald/error.h"
+#include "jinja/arithmetic.h"
 #include "jinja/interpreter.h"
-#include "jinja/number.h"
-#include "jinja/unicode.h"
+#include "python/json.h"
+#include "python/number.h"
+#include "python/regex.h"
+#include "python/unicode.h"
 
 namespace evald::jinja {
 namespace {
@@ -34,15 +36,16 @@ Value Mapped(Interpreter* in, const Value& subject, const Args& args) {
 // jinja2's own title: words begin after spaces, hyphens and opening brackets.
 std::string TitleWords(std::string_view text) {
   const auto separates = [](char32_t c) {
-    return c == '-' || IsSpace(c) || c == '(' || c == '{' || c == '[' || c == '<';
+    return c == '-' || python::IsSpace(c) || c == '(' || c == '{' || c == '[' || c == '<';
   };
-  const std::u32string all = Decode(text);
+  const std::u32string all = python::Decode(text);
   std::string out;
   for (size_t at = 0; at < all.size();) {
     size_t end = at;
     while (end < all.size() && separates(all[end]) == separates(all[at])) ++end;
     const std::u32string_view word = std::u32string_view(all).substr(at, end - at);
-    out += Upper(Encode(word.substr(0, 1))) + Lower(Encode(word.substr(1)));
+    out += python::Upper(python::Encode(word.substr(0, 1)));
+    out += python::Lower(python::Encode(word.substr(1)));
     at = end;
   }
   return out;
@@ -61,12 +64,12 @@ std::string ReplaceText(std::string_view text, std::string_view from, std::strin
                         int64_t count) {
   std::string out;
   if (from.empty()) {
-    const std::u32string all = Decode(text);
+    const std::u32string all = python::Decode(text);
     CheckSize(all.size() + 1, to.size() + 4);
     int64_t done = 0;
     for (size_t i = 0; i <= all.size(); ++i) {
       if (count < 0 || done++ < count) out += to;
-      if (i < all.size()) AppendUtf8(all[i], &out);
+      if (i < all.size()) python::AppendUtf8(all[i], &out);
     }
     return out;
   }
@@ -91,7 +94,7 @@ Value Replace(Interpreter* in, const Value& subject, const Args& args) {
   return Value(std::move(text));
 }
 
-// Expands the replacement of re.sub: \1, \g<1>, \n and its like.
+// Expands the replacement of re.sub: \1, \g<1>, \n and similar escapes.
 std::string ExpandReplacement(Interpreter* in, std::string_view replacement, std::string_view text,
                               const Regex::Match& match) {
   const auto group = [&](size_t number) -> std::string_view {
@@ -144,7 +147,7 @@ Value RegexReplace(Interpreter* in, const Value& subject, const Args& args) {
   std::string out;
   size_t at = 0;
   int64_t done = 0;
-  for (const Regex::Match& match : Regex(bound.Text(0, "")).FindAll(text)) {
+  for (const Regex::Match& match : PythonRegex(bound.Text(0, "")).FindAll(text)) {
     if (count > 0 && done++ >= count) break;
     out.append(text.substr(at, match[0].begin - at));
     out += ExpandReplacement(in, replacement, text, match);
@@ -187,23 +190,23 @@ Value Indent(Interpreter* in, const Value& subject, const Args& args) {
 
 Value Truncate(Interpreter* in, const Value& subject, const Args& args) {
   const BoundArgs bound(in, "truncate", args, {"length", "killwords", "end", "leeway"}, 0);
-  const std::u32string text = Decode(in->Text(subject));
-  const std::u32string end = Decode(bound.Text(2, "..."));
+  const std::u32string text = python::Decode(in->Text(subject));
+  const std::u32string end = python::Decode(bound.Text(2, "..."));
   const int64_t length = bound.Int(0, 255);
   const int64_t leeway = bound.Has(3) && !bound.At(3).IsNone() ? bound.Int(3, 5) : 5;
   const auto end_length = static_cast<int64_t>(end.size());
   if (length < end_length || leeway < 0) in->Fail("truncate: the length is too small");
-  if (static_cast<int64_t>(text.size()) <= length + leeway) return Value(Encode(text));
+  if (static_cast<int64_t>(text.size()) <= length + leeway) return Value(python::Encode(text));
   std::u32string kept = text.substr(0, static_cast<size_t>(length - end_length));
   if (!bound.Flag(1, false)) kept = kept.substr(0, kept.rfind(U' '));
-  return Value(Encode(kept + end));
+  return Value(python::Encode(kept + end));
 }
 
 Value WordCount(Interpreter* in, const Value& subject, const Args&) {
   int64_t words = 0;
   bool inside = false;
-  for (char32_t c : Decode(in->Text(subject))) {
-    const bool word = IsWord(c);
+  for (char32_t c : python::Decode(in->Text(subject))) {
+    const bool word = python::IsWord(c);
     if (word && !inside) ++words;
     inside = word;
   }
@@ -237,7 +240,7 @@ Value Round(Interpreter* in, const Value& subject, const Args& args) {
   if (!subject.IsNumber()) in->Fail(fmt::format("a {} cannot be rounded", TypeName(subject)));
   if (method == "common") {
     if (!subject.IsInteger()) {
-      return Value(RoundDouble(subject.AsDouble(), static_cast<int>(precision)));
+      return Value(python::RoundDouble(subject.AsDouble(), static_cast<int>(precision)));
     }
     if (precision >= 0) return Value(subject.AsInt());
     in->Fail("an integer cannot be rounded to a negative precision here");
@@ -248,10 +251,10 @@ Value Round(Interpreter* in, const Value& subject, const Args& args) {
   return Value((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale);
 }
 
-// float(value), which raises for what is no number.
+// float(value). Throws if the value is no number.
 double FloatOf(Interpreter* in, const Value& value) {
   if (value.IsNumber()) return value.AsDouble();
-  const auto number = value.IsString() ? ParseFloat(value.AsText()) : std::nullopt;
+  const auto number = value.IsString() ? python::ParseFloat(value.AsText()) : std::nullopt;
   if (!number) in->Fail(fmt::format("a {} is no number", TypeName(value)));
   return *number;
 }
@@ -275,7 +278,8 @@ Value FileSizeFormat(Interpreter* in, const Value& subject, const Args& args) {
   return Value(fmt::format("{:.1f} {}B", base * bytes / unit, prefix));
 }
 
-// urllib.parse.quote of the UTF-8 of str(value); in a query '/' is quoted too, and a space is '+'.
+// urllib.parse.quote of the UTF-8 of str(value). In a query, '/' is quoted too, and a space becomes
+// '+'.
 std::string UrlQuoted(Interpreter* in, const Value& value, bool in_query) {
   std::string out;
   for (const char c : in->Text(value)) {
@@ -313,8 +317,8 @@ Value IntFilter(Interpreter* in, const Value& subject, const Args& args) {
   std::optional<double> number;
   if (subject.IsString()) {
     const auto base = static_cast<int>(std::clamp<int64_t>(bound.Int(1, 10), 0, 37));
-    if (const auto value = ParseInt(subject.AsText(), base)) return Value(*value);
-    number = ParseFloat(subject.AsText());
+    if (const auto value = python::ParseInt(subject.AsText(), base)) return Value(*value);
+    number = python::ParseFloat(subject.AsText());
   } else if (subject.IsInteger()) {
     return Value(subject.AsInt());
   } else if (subject.IsNumber()) {
@@ -329,7 +333,7 @@ Value FloatFilter(Interpreter* in, const Value& subject, const Args& args) {
   const BoundArgs bound(in, "float", args, {"default"}, 0);
   if (subject.IsNumber()) return Value(subject.AsDouble());
   if (subject.IsString()) {
-    if (const auto value = ParseFloat(subject.AsText())) return Value(*value);
+    if (const auto value = python::ParseFloat(subject.AsText())) return Value(*value);
   }
   return bound.Or(0, Value(0.0));
 }
@@ -340,32 +344,49 @@ Value Abs(Interpreter* in, const Value& subject, const Args&) {
   return subject.AsInt() < 0 ? Negate(subject) : Value(subject.AsInt());
 }
 
+// The `indent` of tojson; -1 for none.
+int IndentOf(const BoundArgs& bound, size_t at) {
+  if (!bound.Has(at) || bound.At(at).IsNone()) return -1;
+  return static_cast<int>(std::clamp<int64_t>(bound.Int(at, 0), 0, 64));
+}
+
+std::string DumpJson(const Value& value, PythonJsonStyle style) {
+  style.check = [](uint64_t bytes) { CheckSize(bytes); };
+  return PythonJson(ToJsonValue(value), style);
+}
+
+// transformers' tojson.
+std::string ChatJson(Interpreter* in, const Value& subject, const Args& args) {
+  const BoundArgs bound(in, "tojson", args, {"ensure_ascii", "indent", "separators", "sort_keys"},
+                        0);
+  PythonJsonStyle style;
+  style.indent = IndentOf(bound, 1);
+  if (style.indent >= 0) style.item_separator = ",";
+  if (bound.Has(2) && !bound.At(2).IsNone()) {
+    const std::vector<Value> pair = in->Items(bound.At(2));
+    if (pair.size() != 2) in->Fail("tojson: separators is a pair");
+    style.item_separator = in->Text(pair[0]);
+    style.key_separator = in->Text(pair[1]);
+  }
+  style.ensure_ascii = bound.Flag(0, false);
+  style.sort_keys = bound.Flag(3, false);
+  return DumpJson(subject, style);
+}
+
 Value ToJsonFilter(Interpreter* in, const Value& subject, const Args& args) {
   if (subject.IsUndefined()) in->Fail("tojson of an undefined value");
   if (in->options().chat) {
-    const BoundArgs bound(in, "tojson", args, {"ensure_ascii", "indent", "separators", "sort_keys"},
-                          0);
-    const int indent = bound.Has(1) && !bound.At(1).IsNone()
-                           ? static_cast<int>(std::clamp<int64_t>(bound.Int(1, 0), 0, 64))
-                           : -1;
-    std::string item = indent >= 0 ? "," : ", ";
-    std::string key = ": ";
-    if (bound.Has(2) && !bound.At(2).IsNone()) {
-      const std::vector<Value> pair = in->Items(bound.At(2));
-      if (pair.size() != 2) in->Fail("tojson: separators is a pair");
-      item = in->Text(pair[0]);
-      key = in->Text(pair[1]);
-    }
-    std::string text =
-        DumpJson(subject, bound.Flag(0, false), indent, bound.Flag(3, false), item, key);
+    std::string text = ChatJson(in, subject, args);
     in->SpendBytes(text.size());
     return Value(std::move(text));
   }
   const BoundArgs bound(in, "tojson", args, {"indent"}, 0);
-  const int indent = bound.Has(0) && !bound.At(0).IsNone()
-                         ? static_cast<int>(std::clamp<int64_t>(bound.Int(0, 0), 0, 64))
-                         : -1;
-  std::string text = DumpJson(subject, true, indent, true, indent >= 0 ? "," : ", ", ": ");
+  PythonJsonStyle style;
+  style.ensure_ascii = true;
+  style.sort_keys = true;
+  style.indent = IndentOf(bound, 0);
+  if (style.indent >= 0) style.item_separator = ",";
+  std::string text = DumpJson(subject, style);
   for (const auto& [plain, safe] :
        {std::pair{"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}, {"'", "\\u0027"}}) {
     text = ReplaceText(text, plain, safe, -1);
@@ -388,9 +409,9 @@ Value Default(Interpreter* in, const Value& subject, const Args& args) {
 
 const Filters& TextFilters() {
   static const Filters kFilters = {
-      {"upper", Mapped<Upper>},
-      {"lower", Mapped<Lower>},
-      {"capitalize", Mapped<Capitalize>},
+      {"upper", Mapped<python::Upper>},
+      {"lower", Mapped<python::Lower>},
+      {"capitalize", Mapped<python::Capitalize>},
       {"title", Mapped<TitleWords>},
       {"trim", Trim},
       {"replace", Replace},

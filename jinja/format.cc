@@ -6,8 +6,8 @@
 
 #include "evald/error.h"
 #include "jinja/interpreter.h"
-#include "jinja/number.h"
-#include "jinja/unicode.h"
+#include "python/number.h"
+#include "python/unicode.h"
 
 namespace evald::jinja {
 namespace {
@@ -26,10 +26,10 @@ struct Spec {
 };
 
 std::string Pad(const std::string& body, size_t sign_length, const Spec& spec, char align) {
-  const auto length = static_cast<int64_t>(Decode(body).size());
+  const auto length = static_cast<int64_t>(python::Decode(body).size());
   const int64_t missing = spec.width - length;
   if (missing <= 0) return body;
-  const std::string fill = Encode(std::u32string(static_cast<size_t>(missing), spec.fill));
+  const std::string fill = python::Encode(std::u32string(static_cast<size_t>(missing), spec.fill));
   switch (align) {
     case '<':
       return body + fill;
@@ -37,8 +37,8 @@ std::string Pad(const std::string& body, size_t sign_length, const Spec& spec, c
       return body.substr(0, sign_length) + fill + body.substr(sign_length);
     case '^': {
       const auto left = static_cast<size_t>(missing / 2);
-      return Encode(std::u32string(left, spec.fill)) + body +
-             Encode(std::u32string(static_cast<size_t>(missing) - left, spec.fill));
+      return python::Encode(std::u32string(left, spec.fill)) + body +
+             python::Encode(std::u32string(static_cast<size_t>(missing) - left, spec.fill));
     }
     default:
       return fill + body;
@@ -92,16 +92,17 @@ std::string FormatFloat(double value, const Spec& spec) {
   if (percent) value *= 100;
   std::string body;
   if (type == '\0' && spec.precision < 0) {
-    body = FloatRepr(std::abs(value));
+    body = python::FloatRepr(std::abs(value));
   } else {
     if (percent || type == 'F') type = 'f';
     const int precision = static_cast<int>(spec.precision < 0 ? 6 : spec.precision);
     if (type == '\0') {
-      // As 'g', but with a digit behind the point and repr's switch to the exponent.
-      body = FormatDouble(std::abs(value), 'g', std::max(precision, 1));
+      // Like 'g', but with at least one digit after the point, and with repr's rule for the
+      // exponent.
+      body = python::FormatDouble(std::abs(value), 'g', std::max(precision, 1));
       if (body.find_first_of(".en") == std::string::npos) body += ".0";
     } else {
-      body = FormatDouble(std::abs(value), type, precision, spec.alternate);
+      body = python::FormatDouble(std::abs(value), type, precision, spec.alternate);
     }
   }
   if (spec.comma) body = WithCommas(body);
@@ -113,14 +114,14 @@ std::string FormatFloat(double value, const Spec& spec) {
 std::string FormatText(std::string_view text, const Spec& spec) {
   std::string body(text);
   if (spec.precision >= 0) {
-    body = Encode(Decode(text).substr(0, static_cast<size_t>(spec.precision)));
+    body = python::Encode(python::Decode(text).substr(0, static_cast<size_t>(spec.precision)));
   }
   return Pad(body, 0, spec, spec.align == '\0' ? '<' : spec.align);
 }
 
 // The format specification mini-language of format().
 Spec ParseSpec(Interpreter* in, std::string_view text) {
-  const std::u32string all = Decode(text);
+  const std::u32string all = python::Decode(text);
   Spec spec;
   size_t at = 0;
   const auto is_align = [&](size_t i) {
@@ -177,7 +178,7 @@ std::string FormatValue(Interpreter* in, const Value& value, std::string_view te
     }
     return FormatText(value.AsText(), spec);
   }
-  if (value.IsNumber()) {  // a bool with a specification is an integer to Python
+  if (value.IsNumber()) {  // in Python a bool with a specification is an integer
     const bool as_float =
         float_types.find(spec.type) != std::string_view::npos && spec.type != '\0';
     const bool as_int =
@@ -213,7 +214,7 @@ class Fields {
       const std::string key(rest.substr(0, stop));
       const bool number = !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
       if (attribute) in_->Fail("format: attributes of fields are not supported");
-      value = in_->Item(value, number ? Value(ParseInt(key, 10).value_or(0)) : Value(key));
+      value = in_->Item(value, number ? Value(python::ParseInt(key, 10).value_or(0)) : Value(key));
       rest.remove_prefix(stop + 1);
     }
     return value;
@@ -223,7 +224,7 @@ class Fields {
   Value First(const std::string& name) {
     if (name.empty() || name.find_first_not_of("0123456789") == std::string::npos) {
       const size_t at =
-          name.empty() ? next_++ : static_cast<size_t>(ParseInt(name, 10).value_or(0));
+          name.empty() ? next_++ : static_cast<size_t>(python::ParseInt(name, 10).value_or(0));
       if (at >= args_.positional.size())
         in_->Fail(fmt::format("format: there is no argument {}", at));
       return args_.positional[at];
@@ -239,7 +240,7 @@ class Fields {
   size_t next_ = 0;
 };
 
-// Reads "%-08.3f" from behind the percent sign.
+// Reads "%-08.3f", beginning after the percent sign.
 class PercentReader {
  public:
   PercentReader(Interpreter* in, std::string_view format, const Value& value)
@@ -337,19 +338,20 @@ class PercentReader {
     return Convert(type, spec, argument ? *argument : NextArgument());
   }
 
-  // '%c': one character, or the code of one.
+  // '%c': one character, or the code of a character.
   std::string FormatCharacter(Spec spec, const Value& value) {
     spec.fill = U' ';
     if (spec.align == '\0') spec.align = '>';
     spec.precision = -1;
-    if (value.IsString() && Decode(value.AsText()).size() == 1)
+    if (value.IsString() && python::Decode(value.AsText()).size() == 1) {
       return FormatText(value.AsText(), spec);
+    }
     const int64_t code = value.IsInteger() ? value.AsInt() : -1;
     const bool surrogate = code >= 0xd800 && code <= 0xdfff;
     if (code < 0 || code > 0x10ffff || surrogate)
       in_->Fail("the format '%c' needs a character, or the code of one");
     std::string text;
-    AppendUtf8(static_cast<char32_t>(code), &text);
+    python::AppendUtf8(static_cast<char32_t>(code), &text);
     return FormatText(text, spec);
   }
 

@@ -1,15 +1,12 @@
-// Functions that every template can call, and json.dumps.
+// Functions that every template may call.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <map>
 
 #include "evald/error.h"
 #include "jinja/interpreter.h"
-#include "jinja/number.h"
-#include "jinja/unicode.h"
 
 namespace evald::jinja {
 namespace {
@@ -76,9 +73,8 @@ Value RaiseException(Interpreter& in, const Args& args) {
   in.Stop("the template stops: " + in.Text(bound.At(0)));
 }
 
-// Where the conversion of a strftime format ends that begins behind the '%' at `at`: past flags, a
-// width and E or O (glibc's). The letter there is the conversion; the end of the format where none
-// follows.
+// The place of the conversion's letter in a strftime format, for the '%' at `at`. The letter
+// follows the flags, the width and E or O (glibc's). The end of the format if there is no letter.
 size_t ConversionAt(std::string_view format, size_t at) {
   at = format.find_first_not_of("_-0^#+", at);
   if (at != std::string_view::npos) at = format.find_first_not_of("0123456789", at);
@@ -86,10 +82,10 @@ size_t ConversionAt(std::string_view format, size_t at) {
   return std::min(at, format.size());
 }
 
-// datetime.strftime's own conversions, of a moment without a time zone and without microseconds:
-// '%f' is 000000, and
-// '%z' and '%Z' are nothing (CPython 3.11, _strftime in datetime). The C library does the others.
-// Refuses conversions that show a time of day where `has_time` is false.
+// The conversions that datetime.strftime makes itself, for a moment without a time zone and without
+// microseconds: '%f' is 000000, and '%z' and '%Z' are empty (CPython 3.11, _strftime in datetime).
+// The C library makes the others. Refuses conversions that show a time of day if `has_time` is
+// false.
 std::string PythonFormat(Interpreter& in, const std::string& format, bool has_time) {
   static constexpr std::string_view kTimeOfDay = "HIklMSpPrRTXcsf";
   std::string out;
@@ -140,103 +136,6 @@ Value Function(const char* name, Value (*call)(Interpreter&, const Args&)) {
       std::shared_ptr<const Callable>(std::make_shared<Callable>(Callable{name, call}))));
 }
 
-std::string JsonText(std::string_view text, bool ensure_ascii) {
-  std::string out = "\"";
-  const auto unit = [&out](uint32_t code) { out += fmt::format("\\u{:04x}", code); };
-  for (char32_t c : Decode(text)) {
-    const std::string_view plain = "\"\\\n\r\t\f\b";
-    const std::string_view letter = "\"\\nrtfb";
-    const size_t at = c < 0x80 ? plain.find(static_cast<char>(c)) : std::string_view::npos;
-    if (at != std::string_view::npos) {
-      out += '\\';
-      out += letter[at];
-    } else if (c < 0x20 || (ensure_ascii && c >= 0x7f && c < 0x10000 && c != 0x7f)) {
-      unit(static_cast<uint32_t>(c));
-    } else if (ensure_ascii && c >= 0x10000) {
-      unit(0xd800 + ((static_cast<uint32_t>(c) - 0x10000) >> 10));
-      unit(0xdc00 + ((static_cast<uint32_t>(c) - 0x10000) & 0x3ff));
-    } else {
-      AppendUtf8(c, &out);
-    }
-  }
-  return out + "\"";
-}
-
-class JsonWriter {
- public:
-  JsonWriter(bool ensure_ascii, int indent, bool sort_keys, const std::string& item,
-             const std::string& key)
-      : ensure_ascii_(ensure_ascii),
-        indent_(indent),
-        sort_keys_(sort_keys),
-        item_(item),
-        key_(key) {}
-
-  std::string Take(const Json& value) {
-    Write(value, 0);
-    return std::move(out_);
-  }
-
- private:
-  void Line(int depth) {
-    if (indent_ < 0) return;
-    out_ += '\n';
-    out_.append(static_cast<size_t>(indent_) * static_cast<size_t>(depth), ' ');
-    CheckSize(out_.size());
-  }
-
-  void WriteNumber(const Json& value) {
-    if (!value.is_number_float()) {
-      out_ += value.dump();
-      return;
-    }
-    const double number = value.get<double>();
-    out_ += std::isnan(number)   ? "NaN"
-            : std::isinf(number) ? (number < 0 ? "-Infinity" : "Infinity")
-                                 : FloatRepr(number);
-  }
-
-  void Write(const Json& value, int depth) {
-    if (value.is_string()) {
-      out_ += JsonText(value.get_ref<const std::string&>(), ensure_ascii_);
-    } else if (value.is_number()) {
-      WriteNumber(value);
-    } else if (value.is_array()) {
-      WriteItems(value, depth, '[', ']', [&](size_t i) { Write(value[i], depth + 1); });
-    } else if (value.is_object()) {
-      std::vector<std::string> keys;
-      for (const auto& item : value.items()) keys.push_back(item.key());
-      if (sort_keys_) std::sort(keys.begin(), keys.end());
-      WriteItems(value, depth, '{', '}', [&](size_t i) {
-        out_ += JsonText(keys[i], ensure_ascii_) + key_;
-        Write(value[keys[i]], depth + 1);
-      });
-    } else {
-      out_ += value.dump();
-    }
-    CheckSize(out_.size());
-  }
-
-  template <typename WriteItem>
-  void WriteItems(const Json& value, int depth, char open, char close, WriteItem write) {
-    out_ += open;
-    for (size_t i = 0; i < value.size(); ++i) {
-      if (i > 0) out_ += item_;
-      Line(depth + 1);
-      write(i);
-    }
-    if (!value.empty()) Line(depth);
-    out_ += close;
-  }
-
-  bool ensure_ascii_;
-  int indent_;
-  bool sort_keys_;
-  const std::string& item_;
-  const std::string& key_;
-  std::string out_;
-};
-
 }  // namespace
 
 const Value* FindGlobal(const TemplateOptions& options, std::string_view name) {
@@ -251,12 +150,6 @@ const Value* FindGlobal(const TemplateOptions& options, std::string_view name) {
   if (!options.chat) return nullptr;
   const auto found = kChat.find(name);
   return found == kChat.end() ? nullptr : &found->second;
-}
-
-std::string DumpJson(const Value& value, bool ensure_ascii, int indent, bool sort_keys,
-                     const std::string& item_separator, const std::string& key_separator) {
-  return JsonWriter(ensure_ascii, indent, sort_keys, item_separator, key_separator)
-      .Take(ToJsonValue(value));
 }
 
 }  // namespace evald::jinja

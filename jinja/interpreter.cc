@@ -59,7 +59,7 @@ std::string Interpreter::Run(const Body& body) {
   try {
     Run(body, &out);
   } catch (Error& error) {
-    // Values know nothing of lines.
+    // Values do not know their line.
     if (error.message().rfind("line ", 0) != 0) error.AddContext(fmt::format("line {}", line_));
     throw;
   }
@@ -255,11 +255,14 @@ Value Interpreter::Lookup(const std::string& name) {
     return converted_.emplace(name, Value::FromJson(*variable)).first->second;
   }
   if (const Value* global = FindGlobal(options_, name)) return *global;
+  for (const char* not_served : {"cycler", "joiner", "lipsum", "self"}) {
+    if (name == not_served) Fail(fmt::format("'{}' of jinja2 is not served", name));
+  }
   return Value::Undef(fmt::format("'{}' is undefined", name));
 }
 
 Value Interpreter::MakeMacro(const Stmt& stmt) {
-  // The macro lies in a scope, so it must not own it.
+  // The macro is an entry of a scope, so it must not own that scope.
   const std::weak_ptr<Frame> scope = frame_;
   auto callable = std::make_shared<Callable>();
   callable->name = stmt.name;

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "jinja/options.h"
 #include "jinja/syntax.h"
-#include "jinja/template.h"
 #include "jinja/value.h"
 
 namespace evald::jinja {
@@ -31,7 +31,7 @@ struct Frame {
     names.emplace_back(name, std::move(value));
   }
 
-  std::vector<std::pair<std::string, Value>> names;  ///< few, so searched from front to back
+  std::vector<std::pair<std::string, Value>> names;  ///< few, so the search goes from front to back
   std::shared_ptr<Frame> parent;
 };
 
@@ -45,7 +45,7 @@ class Interpreter {
 
   // ---- for filters, tests and methods
 
-  /// Whether reading `value` is an error: an undefined one in a strict environment.
+  /// Whether reading `value` is an error: it is undefined, and the environment is strict.
   bool IsStrict(const Value& value) const;
   /// str(value); throws for a strict undefined value.
   std::string Text(const Value& value);
@@ -63,11 +63,11 @@ class Interpreter {
   Value Call(const Value& callee, const Args& args);
   Value Filter(const std::string& name, const Value& subject, const Args& args);
   bool Test(const std::string& name, const Value& subject, const Args& args);
-  /// Counts work; throws when the limits are passed.
+  /// Counts work. Throws if a limit is exceeded.
   void Spend(uint64_t steps);
   void SpendBytes(uint64_t bytes);
   [[noreturn]] void Fail(const std::string& message) const;
-  /// The same as a TemplateStopped.
+  /// Throws the message as a TemplateStopped.
   [[noreturn]] void Stop(const std::string& message) const;
   const TemplateOptions& options() const { return options_; }
 
@@ -102,7 +102,7 @@ class Interpreter {
   Value MakeMacro(const Stmt& stmt);
   Value RunMacro(const Stmt& stmt, const std::shared_ptr<Frame>& scope, const Args& args);
   void BindMacro(const Stmt& stmt, const Args& args);
-  /// Throws when `value` holds a namespace or a loop, which could then hold itself.
+  /// Throws if `value` holds a namespace or a loop, which could then hold itself.
   void CheckPlain(const Value& value);
 
   const TemplateOptions& options_;
@@ -116,11 +116,12 @@ class Interpreter {
   int calls_ = 0;
 };
 
-/// The arguments of a call by parameter name. Those from `positional_only` on may be named.
+/// The arguments of a call by parameter name. Parameters from number `positional_only` on may be
+/// given by name.
 class BoundArgs {
  public:
-  /// `names`: the parameters in order. Throws Error(kInput) for too many, unknown or doubled ones,
-  /// or when one of the first `required` is absent.
+  /// `names`: the parameters in order. Throws Error(kInput) if there are too many arguments, if an
+  /// argument is unknown or given twice, or if one of the first `required` is absent.
   BoundArgs(Interpreter* in, const std::string& function, const Args& args,
             std::vector<std::string> names, size_t required, size_t positional_only = 0);
 
@@ -139,9 +140,10 @@ class BoundArgs {
   std::vector<const Value*> values_;
 };
 
-/// A method of `subject` called by name. Throws Error(kInput) for one that is not known.
+/// A method of `subject`, called by name. Throws Error(kInput) for an unknown method.
 Value CallMethod(Interpreter* in, const Value& subject, const std::string& name, const Args& args);
-/// Whether Python's type of `subject` has this method; one that exists but is not supported throws.
+/// Whether Python's type of `subject` has this method. Throws if the method exists but is not
+/// supported.
 bool HasMethod(Interpreter* in, const Value& subject, const std::string& name);
 
 /// The filter or test of that name, or null.
@@ -152,15 +154,11 @@ std::vector<std::string> FilterNames();
 using TestFunction = bool (*)(Interpreter* in, const Value& subject, const Args& args);
 TestFunction FindTest(std::string_view name);
 std::vector<std::string> TestNames();
-/// A function every template knows: range, dict, namespace, ...; null when there is none.
+/// A function that every template knows: range, dict, namespace, ...; null if there is none.
 const Value* FindGlobal(const TemplateOptions& options, std::string_view name);
 
 /// format % value, and format.format(*args, **named), as Python's str does.
 Value FormatPercent(Interpreter* in, const Value& format, const Value& value);
 Value FormatBraces(Interpreter* in, std::string_view format, const Args& args);
-
-/// json.dumps(value, ensure_ascii=..., indent=..., sort_keys=...).
-std::string DumpJson(const Value& value, bool ensure_ascii, int indent, bool sort_keys,
-                     const std::string& item_separator, const std::string& key_separator);
 
 }  // namespace evald::jinja

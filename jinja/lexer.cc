@@ -8,8 +8,9 @@
 
 #include "base/text.h"
 #include "evald/error.h"
-#include "jinja/python_value.h"
-#include "jinja/unicode.h"
+#include "python/str.h"
+#include "python/unicode.h"
+#include "python/value.h"
 
 namespace evald::jinja {
 namespace {
@@ -46,39 +47,29 @@ class Lexer {
     return source_.compare(pos, what.size(), what) == 0;
   }
 
-  // The position after the white space (in Python's sense) at `pos`.
+  // The position after the white space (as Python defines it) at `pos`.
   size_t SkipSpace(size_t pos) const {
     while (pos < source_.size()) {
       const auto byte = static_cast<unsigned char>(source_[pos]);
       const size_t length = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-      if (!IsSpace(Decode(std::string_view(source_).substr(pos, length))[0])) break;
+      if (!python::IsSpace(python::Decode(std::string_view(source_).substr(pos, length))[0])) break;
       pos += length;
     }
     return pos;
   }
 
-  static std::string_view RightStrip(std::string_view text) {
-    while (!text.empty()) {
-      size_t begin = text.size() - 1;
-      while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) --begin;
-      if (!IsSpace(Decode(text.substr(begin))[0])) break;
-      text = text.substr(0, begin);
-    }
-    return text;
-  }
-
-  // The data before a tag that opens with `sign`; `strips` says whether lstrip_blocks applies.
+  // The data before a tag that opens with `sign`. `strips`: lstrip_blocks applies.
   std::string_view StripBeforeTag(std::string_view text, char sign, bool strips) const {
-    if (sign == '-') return RightStrip(text);
+    if (sign == '-') return python::StripRight(text);
     if (sign == '+' || !options_.lstrip_blocks || !strips) return text;
     const size_t newline = text.rfind('\n');
     const size_t from = newline == std::string_view::npos ? 0 : newline + 1;
     if (from == 0 && !line_starting_) return text;
-    if (RightStrip(text.substr(from)).empty()) return text.substr(0, from);
+    if (python::StripRight(text.substr(from)).empty()) return text.substr(0, from);
     return text;
   }
 
-  // After a tag that ends at `pos` (behind its closing bracket).
+  // The position after a tag whose closing bracket ends at `pos`.
   size_t AfterTag(size_t pos, char sign, bool trims) const {
     if (sign == '-') return SkipSpace(pos);
     if (sign != '+' && trims && options_.trim_blocks && pos < source_.size() &&
@@ -143,7 +134,7 @@ class Lexer {
     EndTag(AfterTag(end + 2, sign, true));
   }
 
-  // The position behind "raw %}", or npos when the block at `inside` is another one.
+  // The position after "raw %}", or npos if the block at `inside` is another one.
   size_t RawBegin(size_t inside) const {
     size_t pos = SkipSpace(inside);
     if (!At(pos, "raw")) return std::string::npos;
@@ -201,7 +192,8 @@ class Lexer {
     return true;
   }
 
-  // Digits with single underscores between them, from `pos`; returns the end, or `pos`.
+  // Digits with single underscores between them, from `pos`. Returns their end, or `pos` if there
+  // are none.
   size_t Digits(size_t pos) const {
     size_t end = pos;
     while (end < source_.size()) {
@@ -266,7 +258,7 @@ class Lexer {
     while (end < source_.size()) {
       const auto byte = static_cast<unsigned char>(source_[end]);
       const size_t length = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-      if (!IsWord(Decode(std::string_view(source_).substr(end, length))[0])) break;
+      if (!python::IsWord(python::Decode(std::string_view(source_).substr(end, length))[0])) break;
       end += length;
     }
     if (end == pos_) return false;
@@ -323,7 +315,8 @@ class Lexer {
   bool line_starting_ = true;
 };
 
-// All line ends become "\n"; without keep_trailing_newline one at the end goes.
+// All line ends become "\n". Without keep_trailing_newline, one line end at the end of the text is
+// removed.
 std::string NormalizeNewlines(const std::string& source, bool keep_trailing) {
   std::string out;
   out.reserve(source.size());

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "jinja/template.h"
+#include "jinja/options.h"
 
 namespace evald::jinja {
 
@@ -27,8 +27,8 @@ struct Token {
   int line = 1;
 };
 
-/// Cuts a template into tokens as jinja2's lexer does, white-space control included; the last one
-/// is kEnd. Throws Error(kInput) "line <n>: ...".
+/// Cuts a template into tokens as jinja2's lexer does, with the same control of white space. The
+/// last token is kEnd. Throws Error(kInput) "line <n>: ...".
 std::vector<Token> Tokenize(const std::string& source, const TemplateOptions& options);
 
 }  // namespace evald::jinja

@@ -7,7 +7,8 @@
 
 #include "evald/error.h"
 #include "jinja/interpreter.h"
-#include "jinja/unicode.h"
+#include "python/str.h"
+#include "python/unicode.h"
 
 namespace evald::jinja {
 namespace {
@@ -16,87 +17,24 @@ using Method = Value (*)(Interpreter*, const Value&, const Args&);
 
 std::string_view TextOf(const Value& value) { return value.AsText(); }
 
-// `text` with the characters of `set` (white space for null) cut from its ends.
-std::string StripText(std::string_view text, const Value* set, bool left, bool right) {
-  const std::u32string all = Decode(text);
-  const std::u32string chars = set != nullptr ? Decode(TextOf(*set)) : std::u32string();
-  const std::set<char32_t> known(chars.begin(), chars.end());
-  const auto cuts = [&](char32_t c) { return set != nullptr ? known.count(c) != 0 : IsSpace(c); };
-  size_t begin = 0;
-  size_t end = all.size();
-  while (left && begin < end && cuts(all[begin])) ++begin;
-  while (right && end > begin && cuts(all[end - 1])) --end;
-  return Encode(std::u32string_view(all).substr(begin, end - begin));
+// The pieces as values.
+std::vector<Value> Values(std::vector<std::string> pieces) {
+  std::vector<Value> values;
+  values.reserve(pieces.size());
+  for (std::string& piece : pieces) values.emplace_back(std::move(piece));
+  return values;
 }
 
 Value Strip(Interpreter* in, const Value& subject, const Args& args, const char* name, bool left,
             bool right) {
   const BoundArgs bound(in, name, args, {"chars"}, 0, 1);
-  const bool given = bound.Has(0) && !bound.At(0).IsNone();
-  if (given) bound.Text(0, "");
-  return Value(StripText(TextOf(subject), given ? &bound.At(0) : nullptr, left, right));
-}
-
-std::vector<Value> SplitSpace(std::string_view text, int64_t limit, bool from_right) {
-  const std::u32string all = Decode(text);
-  std::vector<Value> parts;
-  if (!from_right) {
-    size_t at = 0;
-    while (true) {
-      while (at < all.size() && IsSpace(all[at])) ++at;
-      if (at >= all.size()) break;
-      size_t end = at;
-      if (limit >= 0 && static_cast<int64_t>(parts.size()) >= limit) {
-        end = all.size();
-      } else {
-        while (end < all.size() && !IsSpace(all[end])) ++end;
-      }
-      parts.emplace_back(Encode(std::u32string_view(all).substr(at, end - at)));
-      if (limit >= 0 && static_cast<int64_t>(parts.size()) > limit) break;
-      at = end;
-    }
-    return parts;
+  std::string_view text = TextOf(subject);
+  if (bound.Has(0) && !bound.At(0).IsNone()) {
+    return Value(std::string(python::StripCharacters(text, bound.Text(0, ""), left, right)));
   }
-  size_t end = all.size();
-  while (true) {
-    while (end > 0 && IsSpace(all[end - 1])) --end;
-    if (end == 0) break;
-    size_t at = end;
-    if (limit >= 0 && static_cast<int64_t>(parts.size()) >= limit) {
-      at = 0;
-    } else {
-      while (at > 0 && !IsSpace(all[at - 1])) --at;
-    }
-    parts.emplace_back(Encode(std::u32string_view(all).substr(at, end - at)));
-    if (limit >= 0 && static_cast<int64_t>(parts.size()) > limit) break;
-    end = at;
-  }
-  std::reverse(parts.begin(), parts.end());
-  return parts;
-}
-
-std::vector<Value> SplitText(std::string_view text, std::string_view separator, int64_t limit,
-                             bool from_right) {
-  std::vector<Value> parts;
-  if (!from_right) {
-    while (limit < 0 || static_cast<int64_t>(parts.size()) < limit) {
-      const size_t found = text.find(separator);
-      if (found == std::string_view::npos) break;
-      parts.emplace_back(std::string(text.substr(0, found)));
-      text.remove_prefix(found + separator.size());
-    }
-    parts.emplace_back(std::string(text));
-    return parts;
-  }
-  while (limit < 0 || static_cast<int64_t>(parts.size()) < limit) {
-    const size_t found = text.rfind(separator);
-    if (found == std::string_view::npos) break;
-    parts.emplace_back(std::string(text.substr(found + separator.size())));
-    text = text.substr(0, found);
-  }
-  parts.emplace_back(std::string(text));
-  std::reverse(parts.begin(), parts.end());
-  return parts;
+  if (left) text = python::StripLeft(text);
+  if (right) text = python::StripRight(text);
+  return Value(std::string(text));
 }
 
 Value SplitMethod(Interpreter* in, const Value& subject, const Args& args, bool from_right) {
@@ -104,35 +42,20 @@ Value SplitMethod(Interpreter* in, const Value& subject, const Args& args, bool 
   const int64_t limit = bound.Int(1, -1);
   std::vector<Value> parts;
   if (!bound.Has(0) || bound.At(0).IsNone()) {
-    parts = SplitSpace(TextOf(subject), limit, from_right);
+    parts = Values(python::Split(TextOf(subject), limit, from_right));
   } else {
     const std::string separator = bound.Text(0, "");
     if (separator.empty()) in->Fail("split at an empty separator");
-    parts = SplitText(TextOf(subject), separator, limit, from_right);
+    parts = Values(python::Split(TextOf(subject), separator, limit, from_right));
   }
   in->SpendBytes(parts.size() * sizeof(Value) + TextOf(subject).size());
   in->Spend(parts.size());
   return Value::List(std::move(parts));
 }
 
-bool IsLineEnd(char32_t c) {
-  return (c >= 10 && c <= 13) || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 ||
-         c == 0x2029;
-}
-
 Value SplitLines(Interpreter* in, const Value& subject, const Args& args) {
   const BoundArgs bound(in, "splitlines", args, {"keepends"}, 0);
-  const bool keep = bound.Flag(0, false);
-  const std::u32string all = Decode(TextOf(subject));
-  std::vector<Value> lines;
-  for (size_t at = 0; at < all.size();) {
-    size_t end = at;
-    while (end < all.size() && !IsLineEnd(all[end])) ++end;
-    size_t next = std::min(end + 1, all.size());
-    if (end + 1 < all.size() && all[end] == '\r' && all[end + 1] == '\n') ++next;
-    lines.emplace_back(Encode(std::u32string_view(all).substr(at, (keep ? next : end) - at)));
-    at = next;
-  }
+  std::vector<Value> lines = Values(python::SplitLines(TextOf(subject), bound.Flag(0, false)));
   in->Spend(lines.size());
   return Value::List(std::move(lines));
 }
@@ -142,9 +65,9 @@ Value Replace(Interpreter* in, const Value& subject, const Args& args) {
   return in->Filter("replace", subject, args);
 }
 
-// The byte range of text[start:end] in code points.
+// The byte range of text[start:end], whose bounds count code points.
 std::string_view Window(const BoundArgs& bound, std::string_view text, int64_t* offset) {
-  const std::u32string all = Decode(text);
+  const std::u32string all = python::Decode(text);
   const auto size = static_cast<int64_t>(all.size());
   const auto clip = [size](int64_t at) {
     return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size);
@@ -159,9 +82,9 @@ std::string_view Window(const BoundArgs& bound, std::string_view text, int64_t* 
     return "";
   }
   const std::u32string_view view(all);
-  const size_t skipped = Encode(view.substr(0, static_cast<size_t>(from))).size();
+  const size_t skipped = python::Encode(view.substr(0, static_cast<size_t>(from))).size();
   const size_t length =
-      Encode(view.substr(static_cast<size_t>(from), static_cast<size_t>(to - from))).size();
+      python::Encode(view.substr(static_cast<size_t>(from), static_cast<size_t>(to - from))).size();
   return text.substr(skipped, length);
 }
 
@@ -172,7 +95,7 @@ int64_t FindIn(const BoundArgs& bound, const Value& subject, bool last) {
   if (offset < 0) return -1;
   const size_t found = last ? window.rfind(needle) : window.find(needle);
   if (found == std::string_view::npos) return -1;
-  return offset + static_cast<int64_t>(Decode(window.substr(0, found)).size());
+  return offset + static_cast<int64_t>(python::Decode(window.substr(0, found)).size());
 }
 
 template <bool kLast>
@@ -195,7 +118,7 @@ Value CountText(Interpreter* in, const Value& subject, const Args& args) {
   int64_t offset = 0;
   const std::string_view window = Window(bound, TextOf(subject), &offset);
   if (offset < 0) return Value(int64_t{0});
-  if (needle.empty()) return Value(static_cast<int64_t>(Decode(window).size()) + 1);
+  if (needle.empty()) return Value(static_cast<int64_t>(python::Decode(window).size()) + 1);
   int64_t count = 0;
   for (size_t at = window.find(needle); at != std::string_view::npos;
        at = window.find(needle, at + needle.size())) {
@@ -264,49 +187,52 @@ Value JoinText(Interpreter* in, const Value& subject, const Args& args) {
   return Value(std::move(out));
 }
 
-// -1: the text left, 0: in the middle, 1: right.
+// -1: text on the left, 0: in the middle, 1: on the right.
 Value Justify(Interpreter* in, const Value& subject, const Args& args, const char* name, int side) {
   const BoundArgs bound(in, name, args, {"width", "fillchar"}, 1, 2);
-  const std::u32string fill = Decode(bound.Text(1, " "));
+  const std::u32string fill = python::Decode(bound.Text(1, " "));
   if (fill.size() != 1) in->Fail(fmt::format("{}: the fill is not one character", name));
   const int64_t width = bound.Int(0, 0);
-  const std::u32string text = Decode(TextOf(subject));
+  const std::u32string text = python::Decode(TextOf(subject));
   const int64_t missing = width - static_cast<int64_t>(text.size());
   if (missing <= 0) return Value(std::string(TextOf(subject)));
   CheckSize(static_cast<uint64_t>(missing) * 4);
   const int64_t left = side < 0 ? 0 : side > 0 ? missing : missing / 2 + (missing & width & 1);
   in->SpendBytes(static_cast<uint64_t>(missing));
-  return Value(Encode(std::u32string(static_cast<size_t>(left), fill[0]) + text +
-                      std::u32string(static_cast<size_t>(missing - left), fill[0])));
+  return Value(python::Encode(std::u32string(static_cast<size_t>(left), fill[0]) + text +
+                              std::u32string(static_cast<size_t>(missing - left), fill[0])));
 }
 
 Value ZeroFill(Interpreter* in, const Value& subject, const Args& args) {
   const BoundArgs bound(in, "zfill", args, {"width"}, 1, 1);
-  const std::u32string text = Decode(TextOf(subject));
+  const std::u32string text = python::Decode(TextOf(subject));
   const int64_t missing = bound.Int(0, 0) - static_cast<int64_t>(text.size());
   if (missing <= 0) return subject;
   CheckSize(static_cast<uint64_t>(missing));
   const size_t sign = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
-  return Value(Encode(text.substr(0, sign) + std::u32string(static_cast<size_t>(missing), U'0') +
-                      text.substr(sign)));
+  const std::u32string zeros(static_cast<size_t>(missing), U'0');
+  return Value(python::Encode(text.substr(0, sign) + zeros + text.substr(sign)));
 }
 
 template <bool (*kIs)(char32_t)>
 Value All(Interpreter* in, const Value& subject, const Args& args) {
   const BoundArgs bound(in, "a test of characters", args, {}, 0);
-  const std::u32string text = Decode(TextOf(subject));
+  const std::u32string text = python::Decode(TextOf(subject));
   return Value(!text.empty() && std::all_of(text.begin(), text.end(), kIs));
 }
 
-bool IsAlnum(char32_t c) { return IsAlpha(c) || IsDigit(c) || IsDecimal(c); }
+bool IsAlnum(char32_t c) {
+  return python::IsAlpha(c) || python::IsDigit(c) || python::IsDecimal(c);
+}
 
 template <bool kUpper>
 Value AllCased(Interpreter* in, const Value& subject, const Args& args) {
   const BoundArgs bound(in, kUpper ? "isupper" : "islower", args, {}, 0);
   bool cased = false;
-  for (char32_t c : Decode(TextOf(subject))) {
-    if (IsTitle(c) || (kUpper ? IsLower(c) : IsUpper(c))) return Value(false);
-    cased = cased || (kUpper ? IsUpper(c) : IsLower(c));
+  for (char32_t c : python::Decode(TextOf(subject))) {
+    const bool upper = python::IsUpper(c), lower = python::IsLower(c);
+    if (python::IsTitle(c) || (kUpper ? lower : upper)) return Value(false);
+    cased = cased || (kUpper ? upper : lower);
   }
   return Value(cased);
 }
@@ -352,16 +278,16 @@ const std::map<std::string, Method, std::less<>>& TextMethods() {
       {"rpartition", Partition<true>},
       {"join", JoinText},
       {"zfill", ZeroFill},
-      {"upper", Mapped<Upper>},
-      {"lower", Mapped<Lower>},
-      {"title", Mapped<Title>},
-      {"capitalize", Mapped<Capitalize>},
-      {"swapcase", Mapped<SwapCase>},
-      {"isdigit", All<IsDigit>},
-      {"isdecimal", All<IsDecimal>},
-      {"isalpha", All<IsAlpha>},
+      {"upper", Mapped<python::Upper>},
+      {"lower", Mapped<python::Lower>},
+      {"title", Mapped<python::Title>},
+      {"capitalize", Mapped<python::Capitalize>},
+      {"swapcase", Mapped<python::SwapCase>},
+      {"isdigit", All<python::IsDigit>},
+      {"isdecimal", All<python::IsDecimal>},
+      {"isalpha", All<python::IsAlpha>},
       {"isalnum", All<IsAlnum>},
-      {"isspace", All<IsSpace>},
+      {"isspace", All<python::IsSpace>},
       {"isupper", AllCased<true>},
       {"islower", AllCased<false>},
   };
@@ -452,7 +378,7 @@ const std::map<std::string, Method, std::less<>>& LoopMethods() {
   return kMethods;
 }
 
-// What Python has and this engine has not.
+// Methods that Python has and this engine lacks.
 const std::set<std::string, std::less<>>& RefusedMethods(const Value& subject) {
   static const std::set<std::string, std::less<>> kText = {
       "casefold",  "encode",      "expandtabs", "format_map", "isascii",  "isidentifier",

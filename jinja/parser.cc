@@ -38,7 +38,7 @@ class Parser {
     return stmt;
   }
 
-  // Statements until a block whose name is one of `ends`; its name is the current token then.
+  // Statements up to a block whose name is one of `ends`. The current token is then that name.
   Body ParseUntil(const Names& ends) {
     if (++nesting_ > kBlockNestingMax) in_.Fail("blocks are nested too deep");
     Body body;
@@ -63,7 +63,7 @@ class Parser {
     return body;
   }
 
-  // The body of a block, from behind its opening tag to the name of one of `ends`.
+  // The body of a block, from the end of its opening tag up to the name of one of `ends`.
   Body ParseBody(const Names& ends) {
     in_.SkipOperator(":");
     in_.Expect(TokenKind::kBlockEnd, "the end of the {% %}");
@@ -178,7 +178,7 @@ class Parser {
     in_.ExpectOperator(")");
   }
 
-  // The loops around a macro's definition are not around its body.
+  // Loops around a macro's definition do not enclose its body.
   void ParseFunctionBody(const std::string& end, Stmt* stmt) {
     const int loops = loops_;
     loops_ = 0;

@@ -2,13 +2,14 @@
 
 #include <string>
 
+#include "jinja/options.h"
 #include "jinja/syntax.h"
-#include "jinja/template.h"
 
 namespace evald::jinja {
 
-/// Parses a template. Throws Error(kInput) "line <n>: ...": for what jinja2 refuses, and by name
-/// for statements that need other templates (include, import, extends, block) and recursive loops.
+/// Parses a template. Throws Error(kInput) "line <n>: ..." for a template that jinja2 refuses. Also
+/// refuses, by name, statements that need other templates (include, import, extends, block) and
+/// recursive loops.
 Body ParseTemplate(const std::string& source, const TemplateOptions& options);
 
 }  // namespace evald::jinja

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "evald/error.h"
-#include "jinja/number.h"
+#include "python/number.h"
 
 namespace evald::jinja {
 namespace {
@@ -22,7 +22,7 @@ std::vector<ExprPtr> List(Parts... parts) {
 
 }  // namespace
 
-// Counts how deep parentheses, operators and arguments are nested in each other.
+// Counts how deeply parentheses, operators and arguments are nested.
 struct ExpressionParser::Nesting {
   explicit Nesting(ExpressionParser* parser) : parser(parser) {
     if (++parser->nesting_ > kNestingMax) parser->Fail("the expression is nested too deep");
@@ -320,9 +320,9 @@ ExprPtr ExpressionParser::ParseNumber() {
   ExprPtr expr = Make(ExprKind::kConstant, token.line, {});
   try {
     if (token.kind == TokenKind::kFloat) {
-      expr->constant = Value(ParseFloat(token.text).value_or(0));
+      expr->constant = Value(python::ParseFloat(token.text).value_or(0));
     } else {
-      expr->constant = Value(ParseInt(token.text, 0).value_or(0));
+      expr->constant = Value(python::ParseInt(token.text, 0).value_or(0));
     }
   } catch (const Error& error) {
     FailAt(token.line, error.message());

@@ -9,19 +9,19 @@
 
 namespace evald::jinja {
 
-/// Reads the tokens of one template from front to back and parses its expressions, with the
-/// precedences of jinja2's parser. Throws Error(kInput) "line <n>: ...".
+/// Parses the expressions of one template from its tokens, front to back, with the precedences of
+/// jinja2's parser. Throws Error(kInput) "line <n>: ...".
 class ExpressionParser {
  public:
   explicit ExpressionParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
-  /// An expression, or several with commas between them as a tuple. `end_name` ends it too.
+  /// An expression. Several with commas between them are a tuple. `end_name` ends it too.
   ExprPtr ParseTuple(bool with_conditional = true, std::string_view end_name = "",
                      bool explicit_parentheses = false);
   ExprPtr ParseExpression(bool with_conditional = true);
-  /// What a value can be assigned to: a name, a tuple of them, or ns.attribute.
+  /// The target of an assignment: a name, a tuple of targets, or ns.attribute.
   ExprPtr ParseTarget(bool with_namespace, std::string_view end_name = "");
-  /// |filter|filter ...; null when there is none. `start_inline`: the first one has no bar.
+  /// filter|filter ...; null if there is none. `start_inline`: the first filter has no bar.
   ExprPtr ParseFilters(ExprPtr subject, bool start_inline);
 
   const Token& current() const { return tokens_[at_]; }
@@ -38,7 +38,7 @@ class ExpressionParser {
   [[noreturn]] void FailAt(int line, const std::string& message) const;
   std::string Describe() const;
 
-  /// How often the names `varargs`, `kwargs` and `caller` have been read so far.
+  /// The number of times that the names `varargs`, `kwargs` and `caller` have been read so far.
   struct SpecialNames {
     int varargs = 0;
     int kwargs = 0;

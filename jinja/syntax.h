@@ -56,7 +56,7 @@ using Body = std::vector<std::unique_ptr<Stmt>>;
 
 enum class StmtKind {
   kData,      ///< text
-  kOutput,    ///< exprs, printed one after the other
+  kOutput,    ///< exprs, printed one after another
   kSet,       ///< target = exprs[0]
   kSetBlock,  ///< target = body, through `filter`
   kIf,        ///< tests[i] -> bodies[i]; else `otherwise`
@@ -85,7 +85,8 @@ struct Stmt {
   Body otherwise;
   std::vector<std::string> parameters;
   std::vector<ExprPtr> defaults;  ///< of the last parameters
-  /// A macro takes further arguments when its body reads `varargs` or `kwargs`, a caller likewise.
+  /// A macro takes further arguments if its body reads `varargs` or `kwargs`. It takes a caller if
+  /// its body reads `caller`.
   bool takes_varargs = false;
   bool takes_kwargs = false;
   bool takes_caller = false;

@@ -14,7 +14,7 @@ struct TemplateTree {
 
 namespace {
 
-// Collects the names that are read, and those that are set anywhere.
+// Collects the names that the template reads, and those that it sets anywhere.
 class NameCollector {
  public:
   void Visit(const Body& body) {
@@ -68,23 +68,6 @@ class NameCollector {
 };
 
 }  // namespace
-
-TemplateOptions TemplateOptions::Harness() {
-  TemplateOptions options;
-  options.keep_trailing_newline = true;
-  options.strict_undefined = true;
-  options.regex_replace = true;
-  return options;
-}
-
-TemplateOptions TemplateOptions::ChatTemplate() {
-  TemplateOptions options;
-  options.trim_blocks = true;
-  options.lstrip_blocks = true;
-  options.loop_controls = true;
-  options.chat = true;
-  return options;
-}
 
 Template::Template(const std::string& source, const TemplateOptions& options, std::string name)
     : options_(options), name_(std::move(name)), tree_(std::make_unique<TemplateTree>()) {

@@ -6,14 +6,14 @@
 #include <cmath>
 
 #include "evald/error.h"
-#include "jinja/number.h"
-#include "jinja/unicode.h"
+#include "python/number.h"
+#include "python/value.h"
 
 namespace evald::jinja {
 namespace {
 
 constexpr uint64_t kValueBytesMax = 64ull << 20;
-constexpr size_t kIndexFrom = 8;  // smaller dicts are searched from front to back
+constexpr size_t kIndexFrom = 8;  // the search in smaller dicts goes from front to back
 
 [[noreturn]] void Fail(std::string message, std::string remedy = "") {
   throw Error(ErrorKind::kInput, std::move(message), std::move(remedy));
@@ -41,9 +41,8 @@ int Rank(const Value& value) {
 bool EqualNumbers(const Value& a, const Value& b) {
   if (a.IsInteger() && b.IsInteger()) return a.AsInt() == b.AsInt();
   if (!a.IsInteger() && !b.IsInteger()) return a.AsDouble() == b.AsDouble();
-  const long double left = a.IsInteger() ? static_cast<long double>(a.AsInt()) : a.AsDouble();
-  const long double right = b.IsInteger() ? static_cast<long double>(b.AsInt()) : b.AsDouble();
-  return left == right;
+  return a.IsInteger() ? python::Equal(a.AsInt(), b.AsDouble())
+                       : python::Equal(b.AsInt(), a.AsDouble());
 }
 
 bool EqualSequences(const Sequence& a, const Sequence& b) {
@@ -198,7 +197,7 @@ Value Value::FromJson(const Json& json) {
       return Value(Storage(std::shared_ptr<const Dict>(std::move(dict))));
     }
     default:
-      return IsMoment(json) ? Value(Storage(MomentFromJson(json))) : Value();
+      return python::IsMoment(json) ? Value(Storage(python::MomentFromJson(json))) : Value();
   }
 }
 
@@ -263,7 +262,7 @@ bool Truthy(const Value& value) {
 std::string Str(const Value& value) {
   if (const Text* text = value.text()) return text->bytes;
   if (value.IsUndefined()) return "";
-  if (const Moment* moment = value.moment()) return moment->Str();
+  if (const python::Moment* moment = value.moment()) return moment->Str();
   return Repr(value);
 }
 
@@ -271,39 +270,16 @@ std::string Repr(const Value& value) {
   if (value.IsNone()) return "None";
   if (const bool* flag = value.Get<bool>()) return *flag ? "True" : "False";
   if (const int64_t* number = value.Get<int64_t>()) return std::to_string(*number);
-  if (const double* number = value.Get<double>()) return FloatRepr(*number);
+  if (const double* number = value.Get<double>()) return python::FloatRepr(*number);
   if (const Text* text = value.text()) {
     if (text->markup) Fail("the repr of a safe string is not supported");
-    return ReprText(text->bytes);
+    return PythonQuoted(text->bytes);
   }
   if (const Sequence* sequence = value.sequence()) return ReprSequence(*sequence);
   if (const Dict* dict = value.dict()) return ReprDict(*dict);
   if (value.IsUndefined()) return "Undefined";
-  if (const Moment* moment = value.moment()) return moment->Repr();
+  if (const python::Moment* moment = value.moment()) return moment->Repr();
   Fail(fmt::format("a {} has no text to print", TypeName(value)));
-}
-
-std::string ReprText(std::string_view text) {
-  const bool doubled =
-      text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
-  const char quote = doubled ? '"' : '\'';
-  std::string out(1, quote);
-  for (char32_t c : Decode(text)) {
-    if (c == static_cast<char32_t>(quote) || c == '\\') {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (c == '\n' || c == '\r' || c == '\t') {
-      out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
-    } else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !IsPrintable(c))) {
-      const auto code = static_cast<uint32_t>(c);
-      out += c < 0x100     ? fmt::format("\\x{:02x}", code)
-             : c < 0x10000 ? fmt::format("\\u{:04x}", code)
-                           : fmt::format("\\U{:08x}", code);
-    } else {
-      AppendUtf8(c, &out);
-    }
-  }
-  return out + quote;
 }
 
 bool Equals(const Value& a, const Value& b) {
@@ -354,7 +330,7 @@ std::string HashKey(const Value& value) {
     if (std::floor(*number) == *number && std::fabs(*number) < 9e18) {
       return "n" + std::to_string(static_cast<int64_t>(*number));
     }
-    return "f" + FloatRepr(*number);
+    return "f" + python::FloatRepr(*number);
   }
   const Sequence* sequence = value.sequence();
   if (sequence != nullptr && sequence->flavour == Sequence::Flavour::kTuple) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "evald/json.h"
-#include "jinja/moment.h"
+#include "python/moment.h"
 
 namespace evald::jinja {
 
@@ -23,13 +23,13 @@ struct Sequence {
   enum class Flavour { kList, kTuple, kRange, kView, kGenerator };
   Flavour flavour = Flavour::kList;
   std::vector<Value> items;
-  bool group = false;   ///< what groupby yields: a tuple with .grouper and .list
+  bool group = false;   ///< an item of groupby: a tuple with .grouper and .list
   uint64_t weight = 1;  ///< see Value::Weight
   int depth = 1;
-  mutable bool consumed = false;  ///< a generator that was iterated
+  mutable bool consumed = false;  ///< a generator over which a loop has gone
 };
 
-/// A Python dict: insertion order, any hashable key.
+/// A Python dict: keeps insertion order, takes any hashable key.
 class Dict {
  public:
   const Value* Find(const Value& key) const;
@@ -58,12 +58,12 @@ struct Callable {
   std::function<Value(Interpreter&, const Args&)> call;
 };
 
-/// namespace(): the one thing a template may change in place.
+/// namespace(): the only value that a template may change in place.
 struct Namespace {
   std::vector<std::pair<std::string, Value>> attributes;
 };
 
-/// A string; `markup` marks jinja2's Markup, whose operators would escape.
+/// A string. `markup`: it is jinja2's Markup, whose operators would escape.
 struct Text {
   std::string bytes;
   bool markup = false;
@@ -71,25 +71,27 @@ struct Text {
 
 struct Undefined {
   std::string message;   ///< "'x' is undefined"
-  bool lenient = false;  ///< never a StrictUndefined: an inline if without else
+  bool lenient = false;  ///< never a StrictUndefined: of an inline if without else
 };
 struct None {};
 
-/// The state of a for loop, as the name `loop` shows it. Owned by the loop; read while it runs.
+/// The state of a for loop, shown as the name `loop`. The loop owns it. Templates read it while the
+/// loop runs.
 struct LoopState {
   std::vector<Value> items;
   size_t index = 0;
   std::shared_ptr<Value> changed;  ///< the last arguments of loop.changed()
 };
 
-/// A value of a template: Python's, as far as templates can see them. Cheap to copy; what it refers
-/// to is immutable (but for namespaces). One thread at a time.
+/// A value of a template: a Python value, as far as templates can see it. Cheap to copy. Its data
+/// is immutable, except a namespace's. One thread at a time.
 class Value {
  public:
-  using Storage = std::variant<std::shared_ptr<const Undefined>, None, bool, int64_t, double,
-                               std::shared_ptr<const Text>, std::shared_ptr<const Sequence>,
-                               std::shared_ptr<const Dict>, std::shared_ptr<const Callable>,
-                               std::shared_ptr<Namespace>, std::shared_ptr<LoopState>, Moment>;
+  using Storage =
+      std::variant<std::shared_ptr<const Undefined>, None, bool, int64_t, double,
+                   std::shared_ptr<const Text>, std::shared_ptr<const Sequence>,
+                   std::shared_ptr<const Dict>, std::shared_ptr<const Callable>,
+                   std::shared_ptr<Namespace>, std::shared_ptr<LoopState>, python::Moment>;
 
   Value() : storage_(None{}) {}
   explicit Value(bool value) : storage_(value) {}
@@ -110,7 +112,7 @@ class Value {
   template <typename T>
   const T* Get() const {
     if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int64_t> ||
-                  std::is_same_v<T, double> || std::is_same_v<T, Moment>) {
+                  std::is_same_v<T, double> || std::is_same_v<T, python::Moment>) {
       return std::get_if<T>(&storage_);
     } else {
       const auto* held = std::get_if<std::shared_ptr<T>>(&storage_);
@@ -124,7 +126,7 @@ class Value {
   const Text* text() const { return Get<const Text>(); }
   const Sequence* sequence() const { return Get<const Sequence>(); }
   const Dict* dict() const { return Get<const Dict>(); }
-  const Moment* moment() const { return Get<Moment>(); }
+  const python::Moment* moment() const { return Get<python::Moment>(); }
   const Callable* callable() const { return Get<const Callable>(); }
   Namespace* name_space() const { return const_cast<Namespace*>(Get<Namespace>()); }
   std::shared_ptr<LoopState> loop() const;
@@ -134,12 +136,12 @@ class Value {
   int64_t AsInt() const;    ///< of an int or bool
   double AsDouble() const;  ///< of a number
   std::string_view AsText() const { return text()->bytes; }
-  /// How many values it takes to walk through it, text counted by 64 bytes. A list that holds the
-  /// same list twice counts it twice; a value heavier or deeper than the limits is refused when
-  /// made.
+  /// The number of values on a walk through this value. Text counts one for each 64 bytes. A list
+  /// that holds the same list twice counts it twice. A value heavier or deeper than the limits is
+  /// refused when it is made.
   uint64_t Weight() const;
   int Depth() const;
-  /// A list or tuple (or what looks like one to indexing: a range).
+  /// A list, a tuple, or a range, which is indexed like them.
   bool IsIndexable() const;
 
   const Storage& storage() const { return storage_; }
@@ -153,15 +155,13 @@ inline size_t Dict::size() const { return items_.size(); }
 /// type(value).__name__.
 std::string TypeName(const Value& value);
 
-/// bool(value); throws for a strict undefined only in the interpreter.
+/// bool(value). Only the interpreter throws for a strict undefined value.
 bool Truthy(const Value& value);
 
-/// str(value) and repr(value). Throw Error(kInput) without a line for what has no stable text (a
-/// generator, a function).
+/// str(value) and repr(value). Throw Error(kInput) without a line if the value has no stable text
+/// (a generator, a function).
 std::string Str(const Value& value);
 std::string Repr(const Value& value);
-/// repr(str).
-std::string ReprText(std::string_view text);
 
 /// a == b.
 bool Equals(const Value& a, const Value& b);
@@ -171,10 +171,10 @@ bool Less(const Value& a, const Value& b);
 /// A key under which equal hashable values are equal strings. Throws Error(kInput) for others.
 std::string HashKey(const Value& value);
 
-/// Back to JSON, for tojson. Throws Error(kInput) for what json.dumps refuses.
+/// The JSON form of a value, for tojson. Throws Error(kInput) if json.dumps refuses the value.
 Json ToJsonValue(const Value& value);
 
-/// Throws Error(kInput) for a single value of more than 64 MiB that a template asks for.
+/// Throws Error(kInput) if a template asks for a single value of more than 64 MiB.
 void CheckSize(uint64_t bytes);
 /// The same for `count` pieces of `bytes` each.
 void CheckSize(uint64_t count, uint64_t bytes);

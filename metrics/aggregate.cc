@@ -8,13 +8,13 @@
 #include <set>
 
 #include "evald/error.h"
-#include "metrics/aggregations.h"
-#include "metrics/statistics.h"
+#include "metrics/scoring/aggregations.h"
+#include "metrics/scoring/metrics.h"
+#include "metrics/scoring/score_number.h"
+#include "metrics/scoring/statistics.h"
 
 namespace evald {
 namespace {
-
-constexpr const char* kNotAvailable = "N/A";
 
 // The values of one metric under one filter, over the documents that have it.
 struct Column {
@@ -23,7 +23,7 @@ struct Column {
   MetricValues values;
 };
 
-// In the order in which the harness meets them: by filter, then by first document.
+// Columns in the harness's order: by filter, then by first document.
 std::vector<Column> Columns(const TaskDefinition& task, const std::vector<ScoredDocument>& scores) {
   std::vector<Column> columns;
   std::map<std::pair<std::string, std::string>, size_t> index;
@@ -40,17 +40,6 @@ std::vector<Column> Columns(const TaskDefinition& task, const std::vector<Scored
     }
   }
   return columns;
-}
-
-// A metric such as pass@1 takes the aggregation of the function that gave it.
-std::string AggregationFor(const TaskDefinition& task, const std::string& metric) {
-  for (const MetricSpec& spec : task.metrics) {
-    if (spec.metric == metric) return spec.aggregation;
-  }
-  for (const MetricSpec& spec : task.metrics) {
-    if (spec.metric == "pass_at_k" && metric.starts_with("pass@")) return spec.aggregation;
-  }
-  return "mean";
 }
 
 class GroupAggregator {
@@ -90,7 +79,7 @@ class GroupAggregator {
   }
 
   void Leaves(const GroupDefinition& group, int depth, std::vector<std::string>* leaves) const {
-    if (depth > kDepthMax) return;  // Visit reports it
+    if (depth > kDepthMax) return;  // Visit reports the fault
     for (const std::string& child : group.children) {
       const auto found = groups_.find(child);
       if (found == groups_.end()) {
@@ -101,7 +90,7 @@ class GroupAggregator {
     }
   }
 
-  // The filters of `metric` over the leaves, sorted: what a group without filter_list takes.
+  // The filters of `metric` over the leaves, sorted: those of a group without filter_list.
   std::set<std::string> DiscoverFilters(const std::string& metric,
                                         const std::vector<std::string>& leaves) const {
     std::set<std::string> filters;
@@ -160,7 +149,7 @@ class GroupAggregator {
       values.push_back(NumberFromScore(result[key]));
       sizes.push_back(static_cast<double>(result.value("sample_len", int64_t{0})));
       const auto error = result.find(stderr_key);
-      if (error == result.end() || *error == kNotAvailable) {
+      if (error == result.end() || *error == kNoStderr) {
         all_stderrs = false;
       } else {
         stderrs.push_back(NumberFromScore(*error));
@@ -177,7 +166,7 @@ class GroupAggregator {
     (*entry)[key] = NumberToScore(weighted / weights);
     (*counts)[key] = static_cast<int64_t>(documents);
     if (!all_stderrs) {
-      (*entry)[stderr_key] = kNotAvailable;
+      (*entry)[stderr_key] = kNoStderr;
     } else {
       (*entry)[stderr_key] = NumberToScore(metric.weight_by_size ? PooledStderr(stderrs, sizes)
                                                                  : UnweightedStderr(stderrs));
@@ -191,6 +180,16 @@ class GroupAggregator {
 };
 
 }  // namespace
+
+std::string AggregationFor(const TaskDefinition& task, const std::string& metric) {
+  for (const MetricSpec& spec : task.metrics) {
+    if (spec.metric == metric) return spec.aggregation;
+  }
+  for (const MetricSpec& spec : task.metrics) {
+    if (GivesValue(spec, metric)) return spec.aggregation;
+  }
+  return "mean";
+}
 
 Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>& scores,
                    int bootstrap_iters, const std::function<bool()>& stopped) {

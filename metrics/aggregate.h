@@ -11,15 +11,20 @@
 namespace evald {
 
 /// The task's entry in the harness's `results`: {"name", "alias", "sample_len",
-/// "<metric>,<filter>": value, "<metric>_stderr,<filter>": value or "N/A", ...}. `scores` in order
-/// of doc_id. Numbers come out bit for bit as the harness computes them (its order of summation
-/// included). `bootstrap_iters` as there; 0 means no standard errors. Throws Error(kInfrastructure)
-/// soon after `stopped` has begun to be true; it may be null, and is asked from several threads.
+/// "<metric>,<filter>": value, "<metric>_stderr,<filter>": value or "N/A", ...}. `scores` is in
+/// order of doc_id. Numbers equal the harness's bit for bit (including its order of summation).
+/// `bootstrap_iters` is that of the harness; 0 means no standard errors. Throws
+/// Error(kInfrastructure) soon after `stopped` has become true. `stopped` may be null, and is
+/// called from several threads.
 Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>& scores,
                    int bootstrap_iters = 100000, const std::function<bool()>& stopped = nullptr);
 
-/// How many draws the task's standard errors take that are bootstrapped: each iteration draws every
-/// document anew, for each metric and filter. Their time grows with this.
+/// The aggregation of one of the task's metrics. A metric such as pass@1 takes that of the function
+/// that made it.
+std::string AggregationFor(const TaskDefinition& task, const std::string& metric);
+
+/// The number of draws for the task's bootstrapped standard errors, to which their time is
+/// proportional. Each iteration draws every document anew, for each metric and filter.
 double BootstrapDraws(const TaskDefinition& task, int64_t documents, int bootstrap_iters);
 
 /// The entries of groups, bottom-up, from the tasks' entries in `results` (an object by name).

@@ -1,12 +1,12 @@
-// The filter "custom" with the functions that lm_eval 0.4.13's code tasks bring along.
+// The filter "custom" with the functions of lm_eval 0.4.13's code tasks.
 #include <fmt/format.h>
 
 #include "base/jsonl.h"
-#include "base/regex.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "evald/task.h"
 #include "metrics/filter_support.h"
+#include "python/regex.h"
 
 namespace evald {
 namespace {
@@ -19,7 +19,7 @@ const std::string& Prompt(const PreparedDocument& document) {
   return prompt->get_ref<const std::string&>();
 }
 
-// humaneval/utils.build_predictions: the prompt and what the model added.
+// humaneval/utils.build_predictions: the prompt and the text that the model added.
 class HumanevalPredictions : public Filter {
  public:
   Json Apply(const Json& responses, const PreparedDocument& document, Fallbacks*) const override {
@@ -44,11 +44,10 @@ class HumanevalInstructPredictions : public Filter {
   }
 };
 
-// mbpp/utils.build_predictions: the first fenced block, the prompt having opened the fence.
+// mbpp/utils.build_predictions: the first fenced block. The prompt has opened the fence.
 class MbppPredictions : public Filter {
  public:
-  MbppPredictions()
-      : block_("```(?:\\w+)?\\n?(.*?)\\n?```", RegexDialect::kPython, {.dot_all = true}) {}
+  MbppPredictions() : block_("```(?:\\w+)?\\n?(.*?)\\n?```", {.dot_all = true}) {}
 
   Json Apply(const Json& responses, const PreparedDocument&, Fallbacks* fallbacks) const override {
     Json programs = Json::array();
@@ -74,16 +73,16 @@ class MbppPredictions : public Filter {
     return true;
   }
 
-  Regex block_;
-  Regex language_{"```python"};
+  PythonRegex block_;
+  PythonRegex language_{"```python"};
 };
 
-struct Known {
+struct CustomFilter {
   const char* function;
   std::unique_ptr<Filter> (*make)();
 };
 
-const Known kKnown[] = {
+const CustomFilter kCustomFilters[] = {
     {"humaneval/utils.build_predictions",
      []() -> std::unique_ptr<Filter> { return std::make_unique<HumanevalPredictions>(); }},
     {"humaneval/utils.build_predictions_instruct",
@@ -97,7 +96,7 @@ std::unique_ptr<Filter> MakeCustom(const Json& kwargs) {
   std::string function = Field<std::string>(kwargs, "filter_fn", "custom");
   if (function.starts_with(kTag)) function = function.substr(kTag.size());
   std::vector<std::string> names;
-  for (const Known& known : kKnown) {
+  for (const CustomFilter& known : kCustomFilters) {
     if (function == known.function) return known.make();
     names.emplace_back(known.function);
   }

@@ -9,13 +9,13 @@
 #include "base/regex.h"
 #include "metrics/filters.h"
 
-// What the files that implement filters share.
+// Shared by the files that implement filters.
 namespace evald {
 
 /// Makes a filter from its arguments. Throws Error(kInput).
 struct FilterMaker {
   const char* name;
-  std::vector<std::string> arguments;  ///< the names it takes
+  std::vector<std::string> arguments;  ///< the names of its arguments
   std::unique_ptr<Filter> (*make)(const Json& kwargs);
 };
 
@@ -23,7 +23,7 @@ const std::vector<FilterMaker>& RegexFilterMakers();  ///< regex_filters.cc, mul
 const std::vector<FilterMaker>& CodeFilterMakers();   ///< code_filters.cc
 FilterMaker MultiChoiceFilterMaker();                 ///< multi_choice_filter.cc
 
-/// A filter that maps each response by itself, to `fallback` one that it cannot take.
+/// A filter that maps each response by itself. A response that it cannot map becomes `fallback`.
 class EachFilter : public Filter {
  public:
   using Map = std::function<Json(const Json& response)>;
@@ -37,25 +37,22 @@ class EachFilter : public Filter {
   Json fallback_;
 };
 
-/// What Python's iteration gives: the items of a list, the characters of a string. Throws
-/// AnswerError for null, Error(kInput) for anything else.
+/// The items of Python's iteration: those of a list, or the characters of a string. Throws
+/// AnswerError for null, and Error(kInput) for anything else.
 std::vector<Json> Iterate(const Json& value);
 
-/// The response as text. Throws AnswerError for null (what a filter `map` without default_value
-/// gives), Error(kInput) for anything else but a string.
+/// The response as text. Throws AnswerError for null (which the filter `map` gives without
+/// default_value), and Error(kInput) for anything else but a string.
 const std::string& TextOf(const Json& response, const char* filter);
 
-/// `str.strip()`: without white space in Python's sense at both ends.
-std::string_view PythonStrip(std::string_view text);
-
-/// A list's item by Python's rule: -1 is the last.
+/// The index of a list's item by Python's rule: -1 is the last.
 struct PythonIndex {
   int64_t value = 0;
 };
 
-/// findall(text)[index]: the match as text, or its groups when the pattern has more than one.
-/// False when nothing matches. Throws AnswerError when something matches but not so often,
-/// RegexGivenUp when that takes too many steps.
+/// findall(text)[index]: the match as text, or its groups if the pattern has more than one. False
+/// if nothing matches. Throws AnswerError if there are matches but too few, and RegexGivenUp if the
+/// search takes too many steps.
 bool FindNth(const Regex& regex, std::string_view text, PythonIndex index,
              std::vector<std::string>* groups);
 

@@ -8,8 +8,9 @@
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
-#include "jinja/unicode.h"
 #include "metrics/filter_support.h"
+#include "python/str.h"
+#include "python/unicode.h"
 
 namespace evald {
 namespace {
@@ -46,7 +47,7 @@ class TakeFirstK : public Filter {
   int64_t k_;
 };
 
-// The most frequent response; of several, the one that came first.
+// The most frequent response; among equally frequent ones, the first.
 class MajorityVote : public Filter {
  public:
   Json Apply(const Json& responses, const PreparedDocument&, Fallbacks*) const override {
@@ -95,17 +96,17 @@ std::vector<FilterMaker> SimpleMakers() {
        {},
        [](const Json&) {
          return Each(
-             [](const Json& r) { return Json(PythonStrip(TextOf(r, "remove_whitespace"))); });
+             [](const Json& r) { return Json(python::Strip(TextOf(r, "remove_whitespace"))); });
        }},
       {"lowercase",
        {},
        [](const Json&) {
-         return Each([](const Json& r) { return Json(jinja::Lower(TextOf(r, "lowercase"))); });
+         return Each([](const Json& r) { return Json(python::Lower(TextOf(r, "lowercase"))); });
        }},
       {"uppercase",
        {},
        [](const Json&) {
-         return Each([](const Json& r) { return Json(jinja::Upper(TextOf(r, "uppercase"))); });
+         return Each([](const Json& r) { return Json(python::Upper(TextOf(r, "uppercase"))); });
        }},
       {"map", {"mapping_dict", "default_value"}, MakeMap},
   };
@@ -155,9 +156,9 @@ std::vector<Json> Iterate(const Json& value) {
     throw Error(ErrorKind::kInput,
                 fmt::format("found {}, expected a list of responses", ToLine(value)));
   }
-  for (const char32_t c : jinja::Decode(value.get_ref<const std::string&>())) {
+  for (const char32_t c : python::Decode(value.get_ref<const std::string&>())) {
     std::string character;
-    jinja::AppendUtf8(c, &character);
+    python::AppendUtf8(c, &character);
     items.emplace_back(std::move(character));
   }
   return items;
@@ -169,23 +170,6 @@ const std::string& TextOf(const Json& response, const char* filter) {
     throw AnswerError("no text", fmt::format("{}: found null, expected text", filter));
   throw Error(ErrorKind::kInput,
               fmt::format("{}: found {}, expected text", filter, ToLine(response).substr(0, 200)));
-}
-
-std::string_view PythonStrip(std::string_view text) {
-  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
-  while (!text.empty()) {
-    size_t length = 1;
-    while (length < text.size() && continues(text[length])) ++length;
-    if (!jinja::IsSpace(jinja::Decode(text.substr(0, length))[0])) break;
-    text.remove_prefix(length);
-  }
-  while (!text.empty()) {
-    size_t begin = text.size() - 1;
-    while (begin > 0 && continues(text[begin])) --begin;
-    if (!jinja::IsSpace(jinja::Decode(text.substr(begin))[0])) break;
-    text.remove_suffix(text.size() - begin);
-  }
-  return text;
 }
 
 std::vector<std::string> FilterNames() {

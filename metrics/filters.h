@@ -4,44 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "base/regex.h"
-#include "evald/error.h"
 #include "evald/json.h"
 #include "evald/score.h"
 #include "evald/task.h"
+#include "metrics/scoring/answer_error.h"
 #include "prepared/prepared_task.h"
 
 namespace evald {
-
-/// An answer that a filter or metric cannot take, by what the model wrote and not by how the task
-/// is written. It is scored as the filter's fallback and counted under `reason`.
-class AnswerError : public Error {
- public:
-  AnswerError(std::string reason, const std::string& message)
-      : Error(ErrorKind::kInput, message), reason_(std::move(reason)) {}
-  const std::string& reason() const { return reason_; }
-
- private:
-  std::string reason_;
-};
-
-/// What an answer becomes where the step that cannot take it has no fallback of its own.
-inline constexpr const char* kNoAnswer = "[invalid]";
-
-/// Calls `take`; when the answer alone makes it fail (AnswerError, or a search that was given up),
-/// counts why and returns false.
-template <typename Take>
-bool TakesAnswer(Fallbacks* fallbacks, Take take) {
-  try {
-    take();
-    return true;
-  } catch (const AnswerError& e) {
-    ++(*fallbacks)[e.reason()];
-  } catch (const RegexGivenUp&) {
-    ++(*fallbacks)["step limit"];
-  }
-  return false;
-}
 
 /// One step of a filter pipeline: lm_eval 0.4.13's filters/, for the responses of one request.
 /// Immutable; any thread may call it.
@@ -50,9 +19,9 @@ class Filter {
   virtual ~Filter() = default;
 
   /// `responses` is at first the list of a request's repeats (strings, or [log-likelihood,
-  /// is_greedy] pairs); later what the step before made of it. A response that the filter cannot
-  /// take becomes its fallback and is counted in `fallbacks`. Throws AnswerError where the filter
-  /// has none, Error(kInput) where the harness raises whatever the model wrote.
+  /// is_greedy] pairs), and later the result of the step before. A response that the filter cannot
+  /// take becomes its fallback and is counted in `fallbacks`. Throws AnswerError if the filter has
+  /// no fallback, and Error(kInput) if the harness raises whatever the answer is.
   virtual Json Apply(const Json& responses, const PreparedDocument& document,
                      Fallbacks* fallbacks) const = 0;
 };
@@ -60,7 +29,7 @@ class Filter {
 /// Names of all filters.
 std::vector<std::string> FilterNames();
 
-/// Throws Error(kInput) naming an unknown filter, argument or function and the nearest known.
+/// Throws Error(kInput) naming an unknown filter, argument or function, and the nearest known one.
 std::unique_ptr<Filter> MakeFilter(const FilterStep& step);
 
 /// A named pipeline.
@@ -71,7 +40,7 @@ class FilterChain {
 
   const std::string& name() const { return name_; }
 
-  /// The harness's filtered_resps of one request. Throws as Filter::Apply.
+  /// The harness's filtered_resps of one request. Throws like Filter::Apply.
   Json Apply(Json responses, const PreparedDocument& document, Fallbacks* fallbacks) const;
 
  private:

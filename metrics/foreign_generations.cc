@@ -10,12 +10,12 @@
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
-#include "metrics/aggregations.h"
+#include "metrics/scoring/score_number.h"
 
 namespace evald {
 namespace {
 
-// Documents that the task has without its limit.
+// The number of documents that the task has without its limit.
 int64_t AllDocuments(const PreparedTask& task) {
   return task.task().value("original_documents", task.document_count());
 }
@@ -38,7 +38,7 @@ class EvaldLines : public ForeignReader {
   const PreparedTask& task_;
 };
 
-// Samples hold str() of everything: ["-1.5", "False"] for a log-likelihood.
+// Samples hold str() of every value: ["-1.5", "False"] for a log-likelihood.
 double SampleNumber(const Json& value, const std::string& where) {
   if (value.is_number()) return value.get<double>();
   if (value.is_string()) {
@@ -179,8 +179,7 @@ class CompletionLines : public ForeignReader {
     }
   }
 
-  // The ids of documents that are left out are not known: with a limit, any id that is not known
-  // may be one's.
+  // The ids of left-out documents are unknown. So with a limit, any unknown id may belong to one.
   bool IsBeyondLimit(const Json& line) const override {
     const auto id = line.find("task_id");
     return limited_ && id != line.end() && doc_ids_.count(IdText(*id)) == 0;

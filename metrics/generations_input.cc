@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kLineBytesMax = 256 << 20;
 
-// The lines of a file that may be gzipped (zlib reads others as they are).
+// The lines of a file that may be gzipped (zlib reads other files unchanged).
 class LineReader {
  public:
   explicit LineReader(const std::filesystem::path& path)
@@ -54,7 +54,7 @@ class LineReader {
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
 };
 
-// Which requests were answered, and where.
+// The answered requests, and the lines of their answers.
 class Answered {
  public:
   explicit Answered(const PreparedTask& task) : task_(task) {}
@@ -76,7 +76,7 @@ class Answered {
     ++count_;
   }
 
-  // Checks that what is there is whole.
+  // Checks that documents with answers have all of them.
   void Finish(const std::string& file, ImportedGenerations* imported) const {
     imported->generations = count_;
     imported->repeats = repeats_;

@@ -30,8 +30,8 @@ double CpuSeconds() {
   return seconds;
 }
 
-// The run's own files are read: what is wrong with them is damage, which another attempt or
-// --resume mends. Only what the task itself is scored with can be an input error.
+// Reads the run's own files. A fault in them is damage, which another attempt or --resume mends.
+// Only faults of the task itself are input errors.
 template <typename Work>
 auto Reading(Work work) -> decltype(work()) {
   try {

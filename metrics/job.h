@@ -8,14 +8,14 @@
 
 namespace evald {
 
-/// Makes the sandbox when the first job that runs code comes; the same one for all jobs.
+/// Makes the sandbox for the first job that runs code, and returns the same one for all jobs.
 using CodeRunnerSource = std::function<CodeRunner*()>;
 
-/// Scores documents [job.first, job.end) of a prepared task from its generations file and commits
-/// the scores file: one line a document, in order. Counts the documents scored in `done`; stops
-/// with nothing committed, and returns false, once `stop` is set. Throws Error: kInput for what
-/// would fail again anywhere, kInfrastructure for what may work another time (a generation that is
-/// missing, a full disk, a sandbox that broke).
+/// Scores documents [job.first, job.end) of a prepared task from its generations file, and commits
+/// the scores file: one line per document, in order. Counts the scored documents in `done`. Once
+/// `stop` is set, stops without committing and returns false. Throws Error: kInput if it would fail
+/// again anywhere, kInfrastructure if another try may succeed (a missing generation, a full disk, a
+/// broken sandbox).
 bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
             const std::atomic<bool>& stop, std::atomic<int64_t>* done, protocol::JobDone* result);
 

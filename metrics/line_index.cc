@@ -13,8 +13,8 @@
 namespace evald {
 namespace {
 
-// The document of a line as evald writes it, without parsing the rest: {"doc_id":17,...}. Nothing
-// for any other line, a cut one among them.
+// The document of a line in evald's form, {"doc_id":17,...}, without parsing the rest. Nothing for
+// any other line, including a cut one.
 std::optional<int64_t> LeadingDocument(std::string_view line) {
   constexpr std::string_view kBegin = R"({"doc_id":)";
   if (!line.starts_with(kBegin) || line.back() != '}') return std::nullopt;
@@ -23,6 +23,10 @@ std::optional<int64_t> LeadingDocument(std::string_view line) {
   const auto [after, error] = std::from_chars(line.data() + kBegin.size(), end, document);
   if (error != std::errc() || after == end || *after != ',') return std::nullopt;
   return document;
+}
+
+std::string Place(const std::filesystem::path& path, size_t number) {
+  return fmt::format("{}:{}", path.string(), number);
 }
 
 }  // namespace
@@ -35,10 +39,7 @@ LineIndex::LineIndex(const std::filesystem::path& path, int64_t first, int64_t e
     const uint64_t stop = std::min<uint64_t>(text.find('\n', offset), text.size());
     const std::string_view content = Trim(text.substr(offset, stop - offset));
     ++number;
-    if (content.size() > UINT32_MAX) {
-      throw Error(ErrorKind::kInput, fmt::format("{}:{}: a line of {}", path.string(), number,
-                                                 HumanBytes(content.size())));
-    }
+    RequireShortLine(content, kRunLineLimits, Place(path, number));
     if (!content.empty()) {
       const Line line{static_cast<uint64_t>(content.data() - text.data()),
                       static_cast<uint32_t>(content.size()), number};
@@ -58,23 +59,24 @@ const std::vector<LineIndex::Line>& LineIndex::Lines(int64_t doc_id) const {
 }
 
 Json LineIndex::Parse(const Line& line) const {
-  return ParseJson(file_.view().substr(line.offset, line.bytes), Where(line));
+  return ParseJson(file_.view().substr(line.offset, line.bytes), Where(line),
+                   kRunLineLimits.values);
 }
 
-std::string LineIndex::Where(const Line& line) const {
-  return fmt::format("{}:{}", path_.string(), line.number);
-}
+std::string LineIndex::Where(const Line& line) const { return Place(path_, line.number); }
 
 std::vector<Generation> GenerationReader::Read(int64_t doc_id, int requests, int repeats) const {
+  const auto expected = static_cast<size_t>(requests) * static_cast<size_t>(repeats);
+  const std::vector<LineIndex::Line>& lines = index_.Lines(doc_id);
   std::vector<Generation> generations;
-  for (const LineIndex::Line& line : index_.Lines(doc_id)) {
+  for (const LineIndex::Line& line : lines) {
+    if (generations.size() > expected) break;  // too many
     generations.push_back(GenerationFromJson(index_.Parse(line), index_.Where(line)));
   }
   std::stable_sort(generations.begin(), generations.end(),
                    [](const Generation& a, const Generation& b) {
                      return std::pair(a.idx, a.repeat) < std::pair(b.idx, b.repeat);
                    });
-  const auto expected = static_cast<size_t>(requests) * static_cast<size_t>(repeats);
   for (size_t i = 0; i < std::max(expected, generations.size()); ++i) {
     const int idx = static_cast<int>(i) / repeats;
     const int repeat = static_cast<int>(i) % repeats;
@@ -85,7 +87,7 @@ std::vector<Generation> GenerationReader::Read(int64_t doc_id, int requests, int
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("{}: found {} generations of document {}, expected {} ({} requests, {} "
                             "repeats); request {}, repeat {} is missing, doubled or too many",
-                            index_.path().string(), generations.size(), doc_id, expected, requests,
+                            index_.path().string(), lines.size(), doc_id, expected, requests,
                             repeats, idx, repeat));
   }
   return generations;

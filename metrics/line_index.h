@@ -2,21 +2,25 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/file.h"
+#include "base/jsonl.h"
 #include "evald/generation.h"
 #include "evald/json.h"
 #include "evald/score.h"
 
 namespace evald {
 
-/// The lines of a JSON Lines file by document: the file is mapped and read once, then only where
-/// each line lies is kept, so that memory does not grow with the length of the lines. Immutable;
-/// any thread may read.
+/// Limits of a line of a run's files. Agents of other hosts write such files too, and a value of
+/// two bytes of text takes about 100 bytes when parsed.
+inline constexpr JsonLineLimits kRunLineLimits = {.bytes = uint64_t{64} << 20, .values = 100'000};
+
+/// The lines of a JSON Lines file by document. The file is mapped and read once; then only the
+/// place of each line is kept, so memory does not grow with the length of the lines. Immutable; any
+/// thread may read.
 class LineIndex {
  public:
   struct Line {
@@ -25,12 +29,13 @@ class LineIndex {
     uint32_t number = 0;  ///< from 1
   };
 
-  /// Indexes the lines whose document is in [first, end). Throws Error(kInput) naming file and line
-  /// for one whose document cannot be told.
+  /// Indexes the lines of documents in [first, end). Throws Error(kInput) with file and line if a
+  /// line's document is unknown, or the line is too long.
   LineIndex(const std::filesystem::path& path, int64_t first, int64_t end);
 
-  /// In the order of the file; empty when there is none.
+  /// The document's lines in the order of the file; empty if there are none.
   const std::vector<Line>& Lines(int64_t doc_id) const;
+  /// Throws Error(kInput) with file and line for a line that is not JSON or has too many values.
   Json Parse(const Line& line) const;
   /// "file:17".
   std::string Where(const Line& line) const;
@@ -49,10 +54,10 @@ class GenerationReader {
                             int64_t end = INT64_MAX)
       : index_(path, first, end) {}
 
-  /// All generations of a document in order of (idx, repeat): `requests` times `repeats`. One that
-  /// is not in the file, or twice, is Error(kInfrastructure): the file is not what was committed,
-  /// and no answer is ever taken for a wrong one. Throws Error(kInput) for a line that is no
-  /// generation.
+  /// All generations of a document in order of (idx, repeat): `requests` times `repeats`. A
+  /// generation that is missing or doubled is an Error(kInfrastructure): the file is not the one
+  /// that was committed, and a missing answer never counts as wrong. Throws Error(kInput) for a
+  /// line that is no generation.
   std::vector<Generation> Read(int64_t doc_id, int requests, int repeats) const;
   bool Has(int64_t doc_id) const { return !index_.Lines(doc_id).empty(); }
 
@@ -67,7 +72,7 @@ class ScoreReader {
                        int64_t end = INT64_MAX)
       : index_(path, first, end) {}
 
-  /// Throws Error(kInfrastructure) when the document is not there.
+  /// Throws Error(kInfrastructure) if the document is not there.
   ScoredDocument Read(int64_t doc_id) const;
   bool Has(int64_t doc_id) const { return !index_.Lines(doc_id).empty(); }
 

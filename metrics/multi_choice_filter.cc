@@ -1,5 +1,5 @@
-// multi_choice_regex of lm_eval 0.4.13 (filters/extraction.py): the letter of the chosen answer, by
-// a pattern, else by the text of a choice, else by ": X".
+// multi_choice_regex of lm_eval 0.4.13 (filters/extraction.py): finds the letter of the chosen
+// answer, by a pattern, else by the text of a choice, else by ": X".
 #include <fmt/format.h>
 #include <utf8proc.h>
 
@@ -9,8 +9,10 @@
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
-#include "jinja/unicode.h"
 #include "metrics/filter_support.h"
+#include "python/regex.h"
+#include "python/str.h"
+#include "python/unicode.h"
 
 namespace evald {
 namespace {
@@ -46,10 +48,10 @@ std::string Escaped(const std::string& text) {
   return pattern;
 }
 
-// What the choices of one document make of the filter.
+// The filter's patterns for the choices of one document.
 struct Choices {
-  Regex by_text;    // the choices' texts, the longest first
-  Regex by_letter;  // ": A"
+  PythonRegex by_text;    // the choices' texts, longest first
+  PythonRegex by_letter;  // ": A"
   std::map<std::string, std::string> text_to_letter;
   std::map<std::string, std::string> letter_to_letter;
 };
@@ -81,7 +83,7 @@ class MultiChoiceFilter : public Filter {
   }
 
  private:
-  // "" when nothing is found.
+  // "" if no letter is found.
   std::string Letter(const Json& response, const Choices& choices) const {
     const std::string text = response.is_string() ? response.get<std::string>() : "";
     std::string match = Find(regex_, text, {});
@@ -97,9 +99,9 @@ class MultiChoiceFilter : public Filter {
     char32_t letter = U'A';
     for (const std::string& choice :
          Field<std::vector<std::string>>(doc, "choices", "multi_choice_regex: the document")) {
-      const std::string text = Reduced(std::string(PythonStrip(choice)));
+      const std::string text = Reduced(std::string(python::Strip(choice)));
       std::string name;
-      jinja::AppendUtf8(letter++, &name);
+      python::AppendUtf8(letter++, &name);
       patterns.push_back(text);
       text_to_letter[text] = "(" + name + ")";
       letters.push_back(Escaped(name));
@@ -111,11 +113,12 @@ class MultiChoiceFilter : public Filter {
                        return EscapedLength(a) > EscapedLength(b);
                      });
     for (std::string& pattern : patterns) pattern = Escaped(pattern);
-    return {Regex(Join(patterns, "|")), Regex(fmt::format(":[\\s]*({})", Join(letters, "|"))),
-            std::move(text_to_letter), std::move(letter_to_letter)};
+    return {PythonRegex(Join(patterns, "|")),
+            PythonRegex(fmt::format(":[\\s]*({})", Join(letters, "|"))), std::move(text_to_letter),
+            std::move(letter_to_letter)};
   }
 
-  // len(re.escape(text)): re.escape puts a backslash before these.
+  // len(re.escape(text)): re.escape puts a backslash before these characters.
   static size_t EscapedLength(const std::string& text) {
     static const std::string kSpecial("()[]{}?*+-|^$\\.&~# \t\n\r\v\f");
     return CodePoints(text) +
@@ -129,13 +132,13 @@ class MultiChoiceFilter : public Filter {
       RegexSteps steps;
       text = regex.ReplaceAll(text, "", &steps);
     }
-    if (ignore_case_) text = jinja::Lower(text);
+    if (ignore_case_) text = python::Lower(text);
     if (!ignore_punctuation_) return text;
     std::u32string kept;
-    for (const char32_t c : jinja::Decode(text)) {
+    for (const char32_t c : python::Decode(text)) {
       if (!IsPunctuation(c)) kept += c;
     }
-    return jinja::Encode(kept);
+    return python::Encode(kept);
   }
 
   std::string Find(const Regex& regex, const std::string& text,
@@ -145,17 +148,17 @@ class MultiChoiceFilter : public Filter {
     const auto first = std::find_if(groups.begin(), groups.end(),
                                     [](const std::string& group) { return !group.empty(); });
     if (first == groups.end()) return "";
-    std::string match(PythonStrip(*first));
+    std::string match(python::Strip(*first));
     const auto found = names.find(match);
     return match.empty() || found == names.end() ? match : found->second;
   }
 
-  Regex regex_;
+  PythonRegex regex_;
   PythonIndex index_;
   std::string fallback_;
   bool ignore_case_;
   bool ignore_punctuation_;
-  std::vector<Regex> ignored_;
+  std::vector<PythonRegex> ignored_;
 };
 
 }  // namespace

@@ -25,12 +25,12 @@ constexpr std::chrono::milliseconds kHeartbeat{500};
 constexpr std::chrono::milliseconds kReceiveWait{100};
 constexpr std::chrono::seconds kStopGrace{2};
 
-// The sandbox of this process. Made anew after it broke.
+// The sandbox of this process. It is made again after it broke.
 class Sandbox {
  public:
   explicit Sandbox(SandboxOptions options) : options_(std::move(options)) { TryMake(); }
 
-  // Throws what kept it from being made.
+  // Throws the error that kept the sandbox from being made.
   CodeRunner* Get() {
     if (!runner_) TryMake();
     if (!runner_) throw Error(*failure_);
@@ -57,7 +57,7 @@ class Sandbox {
   std::optional<Error> failure_;
 };
 
-// The connection, the jobs that came over it, and what the heartbeat tells of the one at hand.
+// The connection, its jobs, and the state of the current job for the heartbeat.
 class Session {
  public:
   // Says hello, which must be the first message, then begins to receive.
@@ -79,7 +79,7 @@ class Session {
     }
   }
 
-  // Blocks; nothing when there will be no more.
+  // Waits for the next job. Nothing if there will be no more.
   std::optional<protocol::Job> Next() {
     std::unique_lock lock(mutex_);
     job_ = -1;
@@ -100,7 +100,7 @@ class Session {
   bool lost() const { return lost_; }
 
   std::atomic<bool> stop{false};
-  std::atomic<int64_t> done{0};  ///< documents of the job at hand
+  std::atomic<int64_t> done{0};  ///< documents of the current job
 
  private:
   void Receive() {
@@ -113,7 +113,7 @@ class Session {
         Send(progress);
         next_heartbeat = Clock::now() + kHeartbeat;
       }
-      if (stop && Clock::now() > stop_by_) ::_exit(lost_ ? 3 : 0);  // a program that will not end
+      if (stop && Clock::now() > stop_by_) ::_exit(lost_ ? 3 : 0);  // a program does not end
       TakeOne();
       if ((lost_ || channel_->closed()) && !stop) {
         lost_ = true;
@@ -158,7 +158,7 @@ class Session {
   std::atomic<bool> ending_{false};
   std::atomic<bool> lost_{false};
   std::atomic<int64_t> job_{-1};
-  Clock::time_point stop_by_;  // of the receiving thread, but for its reading of `stop`
+  Clock::time_point stop_by_;  // only the receiving thread reads and writes it
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<protocol::Job> jobs_;
@@ -187,8 +187,8 @@ void Serve(const protocol::Job& job, Sandbox* sandbox, Session* session) {
     session->Send(result);
     FailPoint("metric.after_job_done");
   } catch (const Error& e) {
-    const bool retry =
-        e.kind() != ErrorKind::kInput && e.kind() != ErrorKind::kUsage;  // these refuse the task
+    // These errors refuse the task
+    const bool retry = e.kind() != ErrorKind::kInput && e.kind() != ErrorKind::kUsage;
     if (retry) sandbox->Drop();
     session->Send(protocol::JobFailed{job.job, retry, e.what(), job.attempt});
   } catch (const std::exception& e) {

@@ -9,15 +9,15 @@
 namespace evald {
 
 struct MetricProcessOptions {
-  std::string id;                ///< what the agent calls this process: "m0"
+  std::string id;                ///< the agent's name for this process: "m0"
   std::filesystem::path socket;  ///< the agent's Unix socket
   SandboxOptions sandbox;
 };
 
-/// Serves an agent until it says Stop, until Drain and the last job, or until it is gone: asks for
-/// one job at a time, scores it, reports. A thread of its own receives and sends a heartbeat twice
-/// a second, also while a job runs. Returns the exit status: 0, or 3 when the agent has gone. A
-/// sandbox that cannot be made is told in Hello, and fails only the jobs that run code.
+/// Serves an agent: asks for one job at a time, scores it, and reports. Ends at Stop, at Drain
+/// after the last job, or if the agent is gone. A thread of its own receives messages and sends a
+/// heartbeat twice a second, also while a job runs. Returns the exit status: 0, or 3 if the agent
+/// is gone. If the sandbox cannot be made, Hello says so, and only jobs that run code fail.
 int RunMetricProcess(const MetricProcessOptions& options);
 
 /// The same on an open connection.

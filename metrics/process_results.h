@@ -7,49 +7,55 @@
 #include "evald/json.h"
 #include "evald/task.h"
 #include "metrics/sandbox/sandbox.h"
+#include "metrics/scoring/metrics.h"
 #include "prepared/prepared_task.h"
 
 namespace evald {
 
-/// The metrics of one document under one filter, as ConfigurableTask.process_results of lm_eval
-/// 0.4.13 (api/task.py) makes them from the filtered responses of its requests.
+/// The metrics of one document under one filter, from the filtered responses of its requests, as in
+/// ConfigurableTask.process_results of lm_eval 0.4.13 (api/task.py).
 class ProcessResults {
  public:
   virtual ~ProcessResults() = default;
 
-  /// How many requests a document has.
+  /// The number of requests of a document.
   virtual size_t Requests(const PreparedDocument&) const { return 1; }
 
-  /// Throws Error(kInput) for a document whose target or choices Run refuses whatever the answer
-  /// is, so that this is known before an answer is computed. A document that passes may still be
-  /// refused for its answer.
+  /// Throws Error(kInput) for a document whose target or choices Run would refuse for any answer,
+  /// so that this is known before an answer is computed. A document that passes may still be
+  /// refused because of its answer.
   virtual void Check(const PreparedDocument&) const {}
 
-  /// The names that Run gives a number or a value to aggregate, whatever the documents are. A
-  /// document may lack one: pass@8 of four programs.
+  /// The names for which Run gives a number or a value to aggregate, for any documents. A document
+  /// may lack one: pass@8 of four programs.
   virtual std::vector<std::string> Metrics() const = 0;
 
   /// `filtered` holds one value per request, in order of idx. Returns metric name -> value, in the
-  /// harness's order. Appends to `detail` what a code metric has to tell. Throws AnswerError
-  /// (metrics/filters.h) or RegexGivenUp for an answer that cannot be scored, Error(kInput) where
+  /// harness's order. Appends a code metric's details to `detail`. Throws AnswerError
+  /// or RegexGivenUp for an answer that cannot be scored, and Error(kInput) if
   /// the harness raises.
   virtual Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
                    Json* detail) const = 0;
 };
 
-/// Chosen by the task's output_type. Throws Error(kInput) for a metric, an argument or a function
-/// that is not known or not served, naming the nearest known.
+/// Chooses by the task's output_type. Throws Error(kInput) for a metric, argument or function that
+/// is unknown or not supported, with the nearest known one.
 std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner);
 
-/// The parts of MakeProcessResults: score_generation.cc and score_likelihood.cc.
+/// The parts of MakeProcessResults: score_generation.cc, score_likelihood.cc and score_choice.cc.
 std::unique_ptr<ProcessResults> MakeGenerationResults(const TaskDefinition& task,
                                                       CodeRunner* runner);
 std::unique_ptr<ProcessResults> MakeLikelihoodResults(const TaskDefinition& task);
 std::unique_ptr<ProcessResults> MakeRollingResults(const TaskDefinition& task);
 std::unique_ptr<ProcessResults> MakeMultipleChoiceResults(const TaskDefinition& task);
 
-/// Throws Error(kInput): `metric` is not among `served` for this output type.
-[[noreturn]] void RefuseMetric(const std::string& metric, const std::string& output_type,
-                               const std::vector<std::string>& served);
+/// For the output types that give a value to each metric by its name.
+struct UsedMetrics {
+  std::vector<const Metric*> in_order;  ///< each once, in the harness's order; all have a value
+  std::vector<std::string> names;       ///< in the order of metric_list
+};
+
+/// Throws Error(kInput) for a metric that is unknown, or not served for the task's output type.
+UsedMetrics UsedMetricsOf(const TaskDefinition& task);
 
 }  // namespace evald

@@ -7,14 +7,16 @@
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
-#include "jinja/unicode.h"
 #include "metrics/filter_support.h"
+#include "python/regex.h"
+#include "python/str.h"
+#include "python/unicode.h"
 
 namespace evald {
 
 bool FindNth(const Regex& regex, std::string_view text, PythonIndex index,
              std::vector<std::string>* groups) {
-  std::deque<Regex::Match> kept;  // the last few, as many as the index may need
+  std::deque<Regex::Match> kept;  // the last few matches, as many as the index may need
   const auto wanted = static_cast<size_t>(index.value >= 0 ? index.value + 1 : -index.value);
   size_t seen = 0;
   RegexSteps steps;
@@ -68,22 +70,22 @@ class RegexFilter : public Filter {
     const std::string text = response.is_string() ? response.get<std::string>() : "";
     std::vector<std::string> groups;
     if (!FindNth(regex_, text, index_, &groups)) return fallback_;
-    if (groups.size() == 1) return std::string(PythonStrip(groups[0]));
+    if (groups.size() == 1) return std::string(python::Strip(groups[0]));
     for (const std::string& group : groups) {
-      if (!group.empty()) return std::string(PythonStrip(group));
+      if (!group.empty()) return std::string(python::Strip(group));
     }
-    return std::string(PythonStrip(fallback_));
+    return std::string(python::Strip(fallback_));
   }
 
-  Regex regex_;
+  PythonRegex regex_;
   PythonIndex index_;
   std::string fallback_;
 };
 
-// The tags of "('token', 'TAG')" pairs. The filter's own pattern is taken but never used, as in the
-// harness.
+// The tags of "('token', 'TAG')" pairs. The filter's own pattern is accepted and never used, as in
+// the harness.
 std::unique_ptr<Filter> MakeRegexPos(const Json& kwargs) {
-  const auto regex = std::make_shared<const Regex>("\\('([^']*)', '([^']*)'\\)");
+  const auto regex = std::make_shared<const PythonRegex>("\\('([^']*)', '([^']*)'\\)");
   const Json fallback = FieldOr<Json>(kwargs, "fallback", Json::array({"invalid"}), "regex_pos");
   const auto tags_of = [regex, fallback](const Json& response) {
     const std::string& text = TextOf(response, "regex_pos");
@@ -101,7 +103,7 @@ std::unique_ptr<Filter> MakeRegexPos(const Json& kwargs) {
   return std::make_unique<EachFilter>(tags_of, fallback);
 }
 
-// Rewrites what a model answered to "find the named entities" into "per: a $ loc: b".
+// Rewrites a model's answer to "find the named entities" as "per: a $ loc: b".
 class FormatSpan {
  public:
   FormatSpan() : entity_("\\b(PER|LOC|ORG|DATE):\\s*([^$]+)") {
@@ -111,7 +113,7 @@ class FormatSpan {
         {"country", "LOC"}, {"continent", "LOC"}, {"time", "DATE"},        {"date", "DATE"},
         {"per", "PER"},     {"loc", "LOC"},       {"org", "ORG"}};
     for (const auto& [word, label] : kLabels) {
-      labels_.emplace_back(Regex(fmt::format("\\b{}\\s*:", word)), fmt::format("{}:", label));
+      labels_.emplace_back(PythonRegex(fmt::format("\\b{}\\s*:", word)), fmt::format("{}:", label));
     }
   }
 
@@ -119,7 +121,7 @@ class FormatSpan {
 
  private:
   std::string Labelled(const std::string& response) const {
-    std::string text = jinja::Lower(jinja::Lower(response));
+    std::string text = python::Lower(python::Lower(response));
     for (const auto& [regex, label] : labels_) {
       RegexSteps steps;
       text = regex.ReplaceAll(text, label, &steps);
@@ -135,19 +137,19 @@ class FormatSpan {
 
   std::string Entities(std::string text) const {
     for (char& c : text) c = c == '\n' ? '$' : c;
-    const std::string stripped(PythonStrip(text));
+    const std::string stripped(python::Strip(text));
     std::vector<std::string> entities;
     RegexSteps steps;
     entity_.ForEachMatch(
         stripped,
         [&](const Regex::Match& match) {
           const std::string label =
-              jinja::Lower(stripped.substr(match[1].begin, match[1].end - match[1].begin));
+              python::Lower(stripped.substr(match[1].begin, match[1].end - match[1].begin));
           for (const std::string& part : Split(
                    std::string_view(stripped).substr(match[2].begin, match[2].end - match[2].begin),
                    ',')) {
-            const std::string_view entity = PythonStrip(part);
-            if (jinja::Lower(entity) != "none")
+            const std::string_view entity = python::Strip(part);
+            if (python::Lower(entity) != "none")
               entities.push_back(fmt::format("{}: {}", label, entity));
           }
           return true;
@@ -156,8 +158,8 @@ class FormatSpan {
     return Join(entities, " $ ");
   }
 
-  std::vector<std::pair<Regex, std::string>> labels_;
-  Regex entity_;
+  std::vector<std::pair<PythonRegex, std::string>> labels_;
+  PythonRegex entity_;
 };
 
 std::unique_ptr<Filter> MakeFormatSpan(const Json&) {

@@ -2,26 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/jsonl.h"
-#include "base/text.h"
 #include "evald/error.h"
-#include "metrics/aggregations.h"
-#include "metrics/numpy.h"
 #include "metrics/process_results.h"
+#include "metrics/scoring/metrics.h"
+#include "metrics/scoring/score_number.h"
 
 namespace evald {
 namespace {
-
-constexpr int64_t kOutOfRange = -100;  // the harness's mark for a label that is no choice
-
-const std::vector<std::string>& Served() {
-  static const std::vector<std::string> names = {
-      "acc",         "f1",          "mcc",        "acc_norm",        "acc_bytes",
-      "exact_match", "brier_score", "likelihood", "acc_mutual_info", "bypass"};
-  return names;
-}
 
 // The responses to one document's choices.
 struct Responses {
@@ -44,34 +33,24 @@ Responses ReadResponses(const std::vector<Json>& filtered) {
   return responses;
 }
 
-// A label or several.
-struct Gold {
-  std::vector<int64_t> labels;
-  bool several = false;
-
-  bool Holds(size_t predicted) const {
-    return std::count(labels.begin(), labels.end(), static_cast<int64_t>(predicted)) > 0;
-  }
-};
-
 int64_t Label(const Json& gold, const std::vector<std::string>& choices) {
   if (gold.is_boolean()) return gold.get<bool>() ? 1 : 0;
   if (gold.is_number_integer()) {
     const auto label = gold.get<int64_t>();
-    return label < static_cast<int64_t>(choices.size()) ? label : kOutOfRange;
+    return label < static_cast<int64_t>(choices.size()) ? label : GoldLabels::kOutOfRange;
   }
   if (gold.is_string()) {
     const auto found = std::find(choices.begin(), choices.end(), gold.get<std::string>());
-    return found == choices.end() ? kOutOfRange : found - choices.begin();
+    return found == choices.end() ? GoldLabels::kOutOfRange : found - choices.begin();
   }
   throw Error(
       ErrorKind::kInput,
       fmt::format("found the target {}, expected a label or one of the choices", ToLine(gold)));
 }
 
-Gold ReadGold(const Json& target, const std::vector<std::string>& choices) {
+GoldLabels ReadGold(const Json& target, const std::vector<std::string>& choices) {
   if (!target.is_array()) return {{Label(target, choices)}, false};
-  Gold gold;
+  GoldLabels gold;
   gold.several = true;
   for (const Json& item : target) {
     if (item.is_string()) {
@@ -83,21 +62,12 @@ Gold ReadGold(const Json& target, const std::vector<std::string>& choices) {
   return gold;
 }
 
-std::vector<double> Divided(const std::vector<double>& values, const std::vector<double>& by) {
-  std::vector<double> result(values.size());
-  for (size_t i = 0; i < values.size(); ++i) result[i] = values[i] / by[i];
-  return result;
-}
-
 class MultipleChoice : public ProcessResults {
  public:
-  explicit MultipleChoice(const TaskDefinition& task) : several_(task.multiple_target) {
-    for (const MetricSpec& spec : task.metrics) {
-      if (std::find(Served().begin(), Served().end(), spec.metric) == Served().end()) {
-        RefuseMetric(spec.metric, task.output_type, Served());
-      }
-      metrics_.push_back(spec.metric);
-    }
+  explicit MultipleChoice(const TaskDefinition& task)
+      : several_(task.multiple_target),
+        unconditional_(NeedsUnconditional(task.metrics)),
+        used_(UsedMetricsOf(task)) {
     if (task.multiple_input) {
       throw Error(
           ErrorKind::kInput,
@@ -105,61 +75,44 @@ class MultipleChoice : public ProcessResults {
     }
   }
 
-  // No value is given to bypass.
-  std::vector<std::string> Metrics() const override {
-    std::vector<std::string> names = metrics_;
-    std::erase(names, "bypass");
-    return names;
-  }
+  std::vector<std::string> Metrics() const override { return used_.names; }
 
   void Check(const PreparedDocument& document) const override {
     const std::vector<std::string> choices = ReadChoices(document);
-    const Gold gold = GoldOf(document, choices);
-    const auto lowest = -static_cast<int64_t>(choices.size());
-    for (const int64_t label : gold.labels) {
-      if (Uses("exact_match") && label != kOutOfRange && label < lowest) {
-        throw Error(ErrorKind::kInput, fmt::format("the label {} is out of range", label));
-      }
+    const GoldLabels gold = GoldOf(document, choices);
+    for (const Metric* metric : used_.in_order) {
+      if (metric->choice->check != nullptr) metric->choice->check(document, gold, choices.size());
     }
   }
 
   size_t Requests(const PreparedDocument& document) const override {
-    return ReadChoices(document).size() * (Uses("acc_mutual_info") ? 2 : 1);
+    return ReadChoices(document).size() * (unconditional_ ? 2 : 1);
   }
 
   Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
            Json*) const override {
     const auto choices = ReadChoices(document);
     Responses responses = ReadResponses(filtered);
-    std::vector<double> unconditional;
     if (filtered.size() != Requests(document)) {
       throw Error(ErrorKind::kInput, fmt::format("found {} responses, expected {} for the choices",
                                                  filtered.size(), Requests(document)));
     }
-    if (Uses("acc_mutual_info")) {
-      const auto middle = responses.loglikelihoods.begin() + static_cast<int64_t>(choices.size());
-      unconditional.assign(middle, responses.loglikelihoods.end());
-      responses.loglikelihoods.erase(middle, responses.loglikelihoods.end());
-    }
-    const Gold gold = GoldOf(document, choices);
-    Json metrics = Metrics(document, choices, responses, gold);
-    if (Uses("acc_mutual_info")) {
-      std::vector<double> gained(unconditional.size());
-      for (size_t i = 0; i < gained.size(); ++i) {
-        gained[i] = responses.loglikelihoods[i] - unconditional[i];
-      }
-      metrics["acc_mutual_info"] = !gold.several && gold.Holds(ArgMax(gained)) ? 1.0 : 0.0;
-    }
-    return metrics;
+    const auto middle = responses.loglikelihoods.begin() + static_cast<int64_t>(choices.size());
+    const std::vector<double> unconditional(middle, responses.loglikelihoods.end());
+    responses.loglikelihoods.erase(middle, responses.loglikelihoods.end());
+    const GoldLabels gold = GoldOf(document, choices);
+    const ChoiceAnswer answer{document,         choices,      gold, responses.loglikelihoods,
+                              responses.greedy, unconditional};
+    Json values = Json::object();
+    for (const Metric* metric : used_.in_order)
+      values[metric->name] = metric->choice->score(answer);
+    return values;
   }
 
  private:
-  bool Uses(const char* metric) const {
-    return std::find(metrics_.begin(), metrics_.end(), metric) != metrics_.end();
-  }
-
-  Gold GoldOf(const PreparedDocument& document, const std::vector<std::string>& choices) const {
-    Gold gold = ReadGold(document.target, choices);
+  GoldLabels GoldOf(const PreparedDocument& document,
+                    const std::vector<std::string>& choices) const {
+    GoldLabels gold = ReadGold(document.target, choices);
     if (gold.several != several_) {
       throw Error(ErrorKind::kInput,
                   fmt::format("found the target {}, expected {} as in the first document",
@@ -182,54 +135,9 @@ class MultipleChoice : public ProcessResults {
     return choices;
   }
 
-  Json Metrics(const PreparedDocument& document, const std::vector<std::string>& choices,
-               const Responses& responses, const Gold& gold) const {
-    std::vector<double> characters, bytes;
-    for (const std::string& choice : choices) {
-      characters.push_back(static_cast<double>(CodePoints(choice)));
-      bytes.push_back(static_cast<double>(choice.size()));
-    }
-    const std::vector<double>& lls = responses.loglikelihoods;
-    const size_t predicted = ArgMax(lls);
-    const Json pair_gold = gold.several ? document.target : Json(gold.labels[0]);
-    Json metrics = Json::object();
-    if (Uses("acc")) metrics["acc"] = gold.Holds(predicted) ? 1.0 : 0.0;
-    if (Uses("f1")) metrics["f1"] = {pair_gold, predicted};
-    if (Uses("mcc")) metrics["mcc"] = {pair_gold, predicted};
-    if (Uses("acc_norm")) {
-      metrics["acc_norm"] = gold.Holds(ArgMax(Divided(lls, characters))) ? 1.0 : 0.0;
-    }
-    if (Uses("acc_bytes")) {
-      metrics["acc_bytes"] = gold.Holds(ArgMax(Divided(lls, bytes))) ? 1.0 : 0.0;
-    }
-    if (Uses("exact_match")) metrics["exact_match"] = ExactMatchOf(responses, gold);
-    if (Uses("brier_score")) metrics["brier_score"] = {pair_gold, Numbers(Softmax(lls))};
-    if (Uses("likelihood")) metrics["likelihood"] = {pair_gold, Numbers(lls)};
-    return metrics;
-  }
-
-  // Whether the gold continuation is the greedy one. A negative label counts from the end.
-  static int ExactMatchOf(const Responses& responses, const Gold& gold) {
-    const auto count = static_cast<int64_t>(responses.greedy.size());
-    for (const int64_t label : gold.labels) {
-      if (label == kOutOfRange) continue;
-      const int64_t index = label < 0 ? label + count : label;
-      if (index < 0) {
-        throw Error(ErrorKind::kInput, fmt::format("the label {} is out of range", label));
-      }
-      if (responses.greedy[static_cast<size_t>(index)]) return 1;
-    }
-    return 0;
-  }
-
-  static Json Numbers(const std::vector<double>& values) {
-    Json list = Json::array();
-    for (const double value : values) list.push_back(NumberToScore(value));
-    return list;
-  }
-
-  std::vector<std::string> metrics_;
   bool several_;
+  bool unconditional_;
+  UsedMetrics used_;
 };
 
 }  // namespace

@@ -2,150 +2,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "base/jsonl.h"
-#include "base/text.h"
 #include "evald/error.h"
-#include "jinja/python_value.h"
-#include "metrics/code_eval.h"
-#include "metrics/exact_match.h"
 #include "metrics/filter_support.h"
 #include "metrics/process_results.h"
+#include "metrics/scoring/answer_error.h"
+#include "metrics/scoring/metrics.h"
+#include "python/value.h"
 
 namespace evald {
 namespace {
 
-// The gold answer and the filtered response of one document.
-struct Answer {
-  Json gold;    // a string, or with several targets a list of strings
-  Json result;  // mostly a string; a list of strings where no filter chose one
-};
-
-// One metric: adds its values to `metrics`.
-using Metric = std::function<void(const Answer& answer, Json* metrics, Json* detail)>;
-
-std::vector<std::string> Texts(const Json& value, const char* what) {
-  std::vector<std::string> texts;
-  for (const Json& item : value.is_array() ? Iterate(value) : std::vector<Json>{value}) {
-    if (item.is_null())
-      throw AnswerError("no text", fmt::format("{}: found null, expected text", what));
-    if (!item.is_string()) {
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: found {}, expected text", what, ToLine(item)));
-    }
-    texts.push_back(item.get<std::string>());
-  }
-  return texts;
-}
-
-Metric MakeExactMatch(const TaskDefinition& task, const MetricSpec& spec) {
-  const auto match = std::make_shared<const ExactMatch>(spec.kwargs);
-  if (task.multiple_target) {
-    return [match](const Answer& answer, Json* metrics, Json*) {
-      const std::vector<std::string> golds = Texts(answer.gold, "exact_match, the target");
-      if (golds.empty() || !answer.result.is_string()) {
-        throw Error(ErrorKind::kInput,
-                    "exact_match with several targets takes one text and at least one target");
-      }
-      const std::vector<std::string> predictions(golds.size(), answer.result.get<std::string>());
-      (*metrics)["exact_match"] = match->Score(predictions, golds) > 0.0 ? 1.0 : 0.0;
-    };
-  }
-  return [match](const Answer& answer, Json* metrics, Json*) {
-    if (answer.result.is_array() && !match->plain()) {
-      throw Error(ErrorKind::kInput,
-                  "exact_match with arguments takes one text, but the filters leave a list",
-                  "end the filter pipeline with take_first");
-    }
-    const std::vector<std::string> predictions = Texts(answer.result, "exact_match");
-    if (predictions.empty()) throw AnswerError("no text", "exact_match: the filters leave nothing");
-    const std::vector<std::string> golds(predictions.size(),
-                                         Texts(answer.gold, "exact_match, the target")[0]);
-    (*metrics)["exact_match"] = match->Score(predictions, golds);
-  };
-}
-
-std::vector<int64_t> ReadK(const MetricSpec& spec) {
-  const auto found = spec.kwargs.find("k");
-  if (found != spec.kwargs.end() && found->is_number_integer()) {
-    return {Field<int64_t>(spec.kwargs, "k", "pass_at_k")};
-  }
-  return Field<std::vector<int64_t>>(spec.kwargs, "k", "pass_at_k");
-}
-
-std::string OneTest(const Answer& answer) {
-  if (answer.gold.is_string()) return answer.gold.get<std::string>();
-  throw Error(ErrorKind::kInput, fmt::format("the target of a code task must be its test, found {}",
-                                             ToLine(answer.gold).substr(0, 200)));
-}
-
-Metric MakePassAtK(const MetricSpec& spec, CodeRunner* runner) {
-  const std::vector<int64_t> ks = ReadK(spec);
-  for (const int64_t k : ks) {
-    if (k < 1)
-      throw Error(ErrorKind::kInput,
-                  fmt::format("pass_at_k: found k = {}, expected at least 1", k));
-  }
-  return [ks, runner](const Answer& answer, Json* metrics, Json* detail) {
-    const CodeEval eval = RunCandidates(runner, Texts(answer.result, "pass_at_k"), OneTest(answer));
-    for (const int64_t k : ks) {
-      if (eval.total >= k)
-        (*metrics)[fmt::format("pass@{}", k)] = PassAtK(eval.total, eval.passed, k);
-    }
-    *detail = eval.detail;
-  };
-}
-
-Metric MakePassAt1(CodeRunner* runner) {
-  return [runner](const Answer& answer, Json* metrics, Json* detail) {
-    const CodeEval eval = RunCandidates(runner, Texts(answer.result, "pass_at_1"), OneTest(answer));
-    if (eval.total < 1) throw AnswerError("no text", "pass_at_1: the filters leave no program");
-    (*metrics)["pass_at_1"] = PassAtK(eval.total, eval.passed, 1);
-    *detail = eval.detail;
-  };
-}
-
-Metric MakeFunction(const MetricSpec& spec, CodeRunner* runner) {
-  static const std::vector<std::string> kFunctions = {"humaneval/utils.pass_at_k",
-                                                      "mbpp/utils.pass_at_1"};
-  if (spec.function == kFunctions[0]) return MakePassAtK(spec, runner);
-  if (spec.function == kFunctions[1]) return MakePassAt1(runner);
-  RefuseFunction("", spec.function, "is not known as a metric", kFunctions,
-                 "Python code of tasks is not run; served are ");
-}
-
-Metric MakeMetric(const TaskDefinition& task, const MetricSpec& spec, CodeRunner* runner) {
-  if (!spec.function.empty()) return MakeFunction(spec, runner);
-  if (spec.metric == "exact_match") return MakeExactMatch(task, spec);
-  if (spec.metric == "bypass") {
-    return [](const Answer&, Json* metrics, Json*) { (*metrics)["bypass"] = nullptr; };
-  }
-  RefuseMetric(spec.metric, task.output_type, {"exact_match", "bypass"});
-}
-
-// What the values of a metric are called. No document has more programs than answers.
-std::vector<std::string> ValueNames(const TaskDefinition& task, const MetricSpec& spec) {
-  if (spec.metric != "pass_at_k" || spec.function.empty()) return {spec.metric};
-  std::vector<std::string> names;
-  for (const int64_t k : ReadK(spec)) {
-    if (k <= task.repeats) names.push_back(fmt::format("pass@{}", k));
-  }
-  return names;
-}
-
-class Generation : public ProcessResults {
+class GenerateUntil : public ProcessResults {
  public:
-  Generation(const TaskDefinition& task, CodeRunner* runner) : several_(task.multiple_target) {
+  GenerateUntil(const TaskDefinition& task, CodeRunner* runner) : several_(task.multiple_target) {
+    const OutputType& type = OutputTypeOf(task.output_type);
     for (const MetricSpec& spec : task.metrics) {
-      metrics_.push_back(MakeMetric(task, spec, runner));
-      for (std::string& name : ValueNames(task, spec)) names_.push_back(std::move(name));
-      runs_code_ = runs_code_ || !spec.function.empty();
-      if (!spec.function.empty() && several_) {
+      const TextRule& rule = *ServedMetric(spec, type).text;
+      scorers_.push_back(rule.make(task, spec, runner));
+      const std::vector<std::string> names = rule.value_names == nullptr
+                                                 ? std::vector<std::string>{spec.metric}
+                                                 : rule.value_names(task, spec);
+      names_.insert(names_.end(), names.begin(), names.end());
+      if (rule.runs_code && several_) {
         throw Error(ErrorKind::kInput,
                     fmt::format("the metric '{}' with several targets is not served", spec.metric));
       }
-      bypass_ = bypass_ || spec.metric == "bypass";
+      runs_code_ = runs_code_ || rule.runs_code;
+      takes_any_ = takes_any_ || rule.scores_nothing;
     }
   }
 
@@ -154,7 +39,7 @@ class Generation : public ProcessResults {
   void Check(const PreparedDocument& document) const override {
     if (!document.choices.is_null()) {
       ChoiceText(document);
-    } else if (several_ && !bypass_) {
+    } else if (several_ && !takes_any_) {
       const Json& target = document.target;
       const std::vector<Json> targets =
           target.is_string() || target.is_array() ? Iterate(target) : std::vector<Json>{target};
@@ -169,11 +54,11 @@ class Generation : public ProcessResults {
   Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
            Json* detail) const override {
     if (filtered.empty()) throw Error(ErrorKind::kInput, "the document has no response");
-    if (filtered[0].is_null() && !bypass_)
+    if (filtered[0].is_null() && !takes_any_)
       throw AnswerError("no text", "the filters leave null, expected text");
-    const Answer answer{Gold(document, filtered[0]), filtered[0]};
+    const TextAnswer answer{Gold(document, filtered[0]), filtered[0]};
     Json metrics = Json::object();
-    for (const Metric& metric : metrics_) metric(answer, &metrics, detail);
+    for (const TextScorer& scorer : scorers_) scorer(answer, &metrics, detail);
     return metrics;
   }
 
@@ -182,12 +67,13 @@ class Generation : public ProcessResults {
     const Json& target = document.target;
     if (!document.choices.is_null()) return ChoiceText(document);
     if (several_) {
-      // list(gold): a document with one text instead of a list is taken apart into characters.
+      // list(gold): if a document has one text in place of a list, the text is split into
+      // characters.
       return target.is_string() || target.is_array() ? Json(Iterate(target))
                                                      : Json::array({target});
     }
-    if (bypass_ || result.is_array() || target.type() == result.type()) return target;
-    if (result.is_string()) return jinja::PythonStr(target);
+    if (takes_any_ || result.is_array() || target.type() == result.type()) return target;
+    if (result.is_string()) return PythonStr(target);
     throw Error(ErrorKind::kInput,
                 fmt::format("the filters leave {}, expected text", ToLine(result)));
   }
@@ -215,9 +101,9 @@ class Generation : public ProcessResults {
   }
 
   bool several_;
-  bool bypass_ = false;
+  bool takes_any_ = false;  // any target and any response
   bool runs_code_ = false;
-  std::vector<Metric> metrics_;
+  std::vector<TextScorer> scorers_;
   std::vector<std::string> names_;
 };
 
@@ -225,7 +111,7 @@ class Generation : public ProcessResults {
 
 std::unique_ptr<ProcessResults> MakeGenerationResults(const TaskDefinition& task,
                                                       CodeRunner* runner) {
-  return std::make_unique<Generation>(task, runner);
+  return std::make_unique<GenerateUntil>(task, runner);
 }
 
 }  // namespace evald

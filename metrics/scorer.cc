@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "evald/error.h"
-#include "metrics/aggregations.h"
 #include "metrics/filters.h"
 #include "metrics/process_results.h"
+#include "metrics/scoring/aggregations.h"
+#include "metrics/scoring/answer_error.h"
+#include "metrics/scoring/metrics.h"
+#include "metrics/scoring/score_number.h"
 
 namespace evald {
 namespace {
@@ -25,21 +28,7 @@ Json Response(const Generation& generation) {
   throw Error(ErrorKind::kInternal, "a request kind without a response");
 }
 
-RequestKind KindOf(const std::string& output_type) {
-  if (output_type == "generate_until") return RequestKind::kGenerateUntil;
-  if (output_type == "loglikelihood_rolling") return RequestKind::kLoglikelihoodRolling;
-  return RequestKind::kLoglikelihood;
-}
-
-void CheckName(const MetricSpec& spec) {
-  for (const char* unserved : {"bleu", "chrf", "chrf++", "ter"}) {
-    if (spec.metric == unserved) {
-      throw Error(ErrorKind::kInput, fmt::format("the metric '{}' is not served", spec.metric));
-    }
-  }
-}
-
-// The first step of a pipeline is given as many responses as the task has repeats.
+// Checks the first step of a pipeline: it gets as many responses as the task has repeats.
 void CheckFirstStep(const TaskDefinition& task, const FilterPipeline& pipeline) {
   if (pipeline.steps.empty() || pipeline.steps.front().function != "take_first_k") return;
   const Json k = pipeline.steps.front().kwargs.value("k", Json());
@@ -53,29 +42,32 @@ void CheckFirstStep(const TaskDefinition& task, const FilterPipeline& pipeline) 
 
 }  // namespace
 
-void RefuseMetric(const std::string& metric, const std::string& output_type,
-                  const std::vector<std::string>& served) {
-  throw Error(ErrorKind::kInput,
-              fmt::format("the metric '{}' is not served for {}{}", metric, output_type,
-                          Suggestion(metric, served)),
-              "served are " + Join(served, ", "));
-}
-
 std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner) {
   if (!task.process_results.empty()) {
     RefuseFunction("", task.process_results, "(process_results) is not known", {},
                    "Python code of tasks is not run; served are ");
   }
-  if (task.output_type == "generate_until") return MakeGenerationResults(task, runner);
-  if (task.output_type == "loglikelihood") return MakeLikelihoodResults(task);
-  if (task.output_type == "loglikelihood_rolling") return MakeRollingResults(task);
-  if (task.output_type == "multiple_choice") return MakeMultipleChoiceResults(task);
-  const std::vector<std::string> known = {"generate_until", "loglikelihood",
-                                          "loglikelihood_rolling", "multiple_choice"};
-  throw Error(ErrorKind::kInput,
-              fmt::format("the output_type '{}' is not known{}", task.output_type,
-                          Suggestion(task.output_type, known)),
-              "known are " + Join(known, ", "));
+  const std::string_view type = OutputTypeOf(task.output_type).name;
+  if (type == "generate_until") return MakeGenerationResults(task, runner);
+  if (type == "loglikelihood") return MakeLikelihoodResults(task);
+  if (type == "loglikelihood_rolling") return MakeRollingResults(task);
+  return MakeMultipleChoiceResults(task);
+}
+
+UsedMetrics UsedMetricsOf(const TaskDefinition& task) {
+  const OutputType& type = OutputTypeOf(task.output_type);
+  UsedMetrics used;
+  std::set<const Metric*> metrics;
+  for (const MetricSpec& spec : task.metrics) {
+    const Metric& metric = ServedMetric(spec, type);
+    if (type.gives(metric) == ValueForm::kNothing) continue;
+    metrics.insert(&metric);
+    used.names.push_back(spec.metric);
+  }
+  for (const Metric* metric : Metrics()) {
+    if (metrics.count(metric) > 0) used.in_order.push_back(metric);
+  }
+  return used;
 }
 
 struct Scorer::State {
@@ -84,7 +76,7 @@ struct Scorer::State {
   std::vector<FilterChain> filters;
   std::unique_ptr<ProcessResults> process;
 
-  // The responses of each request, repeats side by side. `generations` is in order of (idx,
+  // The responses of each request, with repeats side by side. `generations` is in order of (idx,
   // repeat).
   std::vector<Json> Requests(const std::vector<Generation>& generations) const {
     std::vector<Json> requests;
@@ -129,12 +121,10 @@ struct Scorer::State {
 
 Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner) : state_(std::make_unique<State>()) {
   state_->task = task.name;
-  state_->kind = KindOf(task.output_type);
   try {
-    for (const MetricSpec& spec : task.metrics) {
-      CheckName(spec);
-      CheckAggregation(spec.aggregation);
-    }
+    const OutputType& type = OutputTypeOf(task.output_type);
+    state_->kind = type.kind;
+    for (const MetricSpec& spec : task.metrics) CheckAggregation(spec.aggregation);
     for (const FilterPipeline& pipeline : task.filters) {
       state_->filters.emplace_back(pipeline);
       CheckFirstStep(task, pipeline);
@@ -145,7 +135,7 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner) : state_(std::mak
     }
     state_->process = MakeProcessResults(task, runner);
     for (const MetricSpec& spec : task.metrics)
-      CheckAggregates(spec.aggregation, spec.metric, task.output_type);
+      CheckAggregates(spec.aggregation, spec.metric, type.gives(ServedMetric(spec, type)));
   } catch (Error& e) {
     e.AddContext(fmt::format("task '{}'", task.name));
     throw;

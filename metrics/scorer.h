@@ -13,12 +13,12 @@
 
 namespace evald {
 
-/// Scores documents of one task: filters, then metrics, as lm-evaluation-harness does. `runner` may
-/// be null when no metric runs code.
+/// Scores documents of one task: filters, then metrics, as in lm-evaluation-harness. `runner` may
+/// be null if no metric runs code.
 class Scorer {
  public:
-  /// Throws Error(kInput) for a filter, metric or function that is not known, with the nearest
-  /// known name. `runner` must outlive the scorer.
+  /// Throws Error(kInput) for an unknown filter, metric or function, with the nearest known name.
+  /// `runner` must outlive the scorer.
   Scorer(const TaskDefinition& task, CodeRunner* runner);
   ~Scorer();
 
@@ -26,14 +26,13 @@ class Scorer {
   ScoredDocument Score(const PreparedDocument& document,
                        const std::vector<Generation>& generations) const;
 
-  /// (metric, filter) of the values that the task's results will have.
+  /// (metric, filter) of the values in the task's results.
   std::vector<std::pair<std::string, std::string>> Metrics() const;
 
-  /// Throws Error(kInput) "<what is wrong>" for a document that cannot be scored whatever the
-  /// answers to it are.
+  /// Throws Error(kInput) with the fault if a document cannot be scored whatever its answers are.
   void Check(const PreparedDocument& document) const;
 
-  /// How many requests (without repeats) a document of this task has.
+  /// The number of requests (without repeats) of a document of this task.
   int Requests(const PreparedDocument& document) const;
 
  private:

@@ -7,8 +7,8 @@
 
 namespace evald::prepared {
 
-/// The file of a prepared task that holds the XXH3-128 of the others: {"requests.jsonl": "5e0b...",
-/// ...}.
+/// The file of a prepared task that holds the XXH3-128 of the other files: {"requests.jsonl":
+/// "5e0b...", ...}.
 inline constexpr const char* kHashesFile = "hashes.json";
 
 /// Hash by file name.
@@ -16,12 +16,12 @@ using Hashes = std::map<std::string, std::string>;
 
 void WriteHashes(const std::filesystem::path& directory, const Hashes& hashes);
 
-/// What hashes.json says; nothing where an earlier version prepared the task, which wrote none.
-/// Throws Error(kInput) for one that is damaged.
+/// The content of hashes.json. Nothing if an earlier version of evald prepared the task: it wrote
+/// no such file. Throws Error(kInput) for a damaged file.
 Hashes ReadHashes(const std::filesystem::path& directory);
 
-/// Throws Error(kInput) naming the file when `bytes` are not what its hash says, or it has none
-/// though others have.
+/// Throws Error(kInput), which names the file, if `bytes` do not have the file's hash. It also
+/// throws if the file has no hash although other files have one.
 void CheckBytes(const Hashes& hashes, const std::filesystem::path& file, std::string_view bytes);
 
 }  // namespace evald::prepared

@@ -8,11 +8,11 @@
 namespace evald::prepared {
 namespace {
 
-constexpr std::string_view kMagic = "evald-p1";
+constexpr std::string_view kIndexMagic = "evald-p1";
 constexpr size_t kHeaderBytes = 16;
 constexpr size_t kEntryBytes = 24;
 
-[[noreturn]] void Refuse(const std::filesystem::path& file, const std::string& why) {
+[[noreturn]] void RefuseIndex(const std::filesystem::path& file, const std::string& why) {
   throw Error(ErrorKind::kInput, fmt::format("{}: {}", file.string(), why), kPrepareAgain);
 }
 
@@ -39,7 +39,7 @@ uint32_t LoadU32(const char* bytes) {
 }
 
 std::string EncodeIndex(const std::vector<IndexEntry>& entries) {
-  std::string out(kMagic);
+  std::string out(kIndexMagic);
   AppendU64(&out, entries.size() - 1);
   for (const IndexEntry& entry : entries) {
     AppendU64(&out, entry.document_offset);
@@ -52,15 +52,16 @@ std::string EncodeIndex(const std::vector<IndexEntry>& entries) {
 std::vector<IndexEntry> ReadIndex(const std::filesystem::path& file, uint64_t documents_bytes,
                                   uint64_t requests_bytes) {
   const std::string bytes = ReadFile(file);
-  if (bytes.size() < kHeaderBytes + kEntryBytes || bytes.compare(0, kMagic.size(), kMagic) != 0) {
-    Refuse(file, "not the index of a prepared task (its first bytes should be 'evald-p1')");
+  if (bytes.size() < kHeaderBytes + kEntryBytes ||
+      bytes.compare(0, kIndexMagic.size(), kIndexMagic) != 0) {
+    RefuseIndex(file, "not the index of a prepared task (its first bytes should be 'evald-p1')");
   }
   const uint64_t held = (bytes.size() - kHeaderBytes) / kEntryBytes;
-  const uint64_t documents = LoadU64(bytes.data() + kMagic.size());
+  const uint64_t documents = LoadU64(bytes.data() + kIndexMagic.size());
   if (documents != held - 1 || bytes.size() != kHeaderBytes + held * kEntryBytes) {
-    Refuse(file,
-           fmt::format("found {} bytes, which does not fit the {} documents that it announces",
-                       bytes.size(), documents));
+    RefuseIndex(file,
+                fmt::format("found {} bytes, which does not fit the {} documents that it announces",
+                            bytes.size(), documents));
   }
   std::vector<IndexEntry> entries(held);
   for (size_t i = 0; i < held; ++i) {
@@ -70,15 +71,15 @@ std::vector<IndexEntry> ReadIndex(const std::filesystem::path& file, uint64_t do
     if (entries[i].document_offset < before.document_offset ||
         entries[i].request_offset < before.request_offset ||
         entries[i].first_request < before.first_request ||
-        // A request takes a line, so there are no more of them than bytes.
+        // Each request takes a line, so there are at most as many requests as bytes.
         entries[i].first_request > entries[i].request_offset) {
-      Refuse(file, fmt::format("the offsets of document {} do not rise", i));
+      RefuseIndex(file, fmt::format("the offsets of document {} do not rise", i));
     }
   }
   const auto expect_size = [&](const char* name, uint64_t found, uint64_t expected) {
     if (found == expected) return;
-    Refuse(file.parent_path() / name,
-           fmt::format("found {} bytes, the index says {}", found, expected));
+    RefuseIndex(file.parent_path() / name,
+                fmt::format("found {} bytes, the index says {}", found, expected));
   };
   expect_size("documents.jsonl", documents_bytes, entries.back().document_offset);
   expect_size("requests.jsonl", requests_bytes, entries.back().request_offset);

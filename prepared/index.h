@@ -7,8 +7,8 @@
 
 namespace evald::prepared {
 
-/// Where one document lies in the files of a prepared task. The index holds one entry per document
-/// and one more that marks the ends.
+/// The place of one document in the files of a prepared task. The index holds one entry for each
+/// document, and one more that marks the ends.
 struct IndexEntry {
   uint64_t document_offset = 0;  ///< bytes into documents.jsonl
   uint64_t request_offset = 0;   ///< bytes into requests.jsonl
@@ -19,8 +19,8 @@ struct IndexEntry {
 /// three numbers; all numbers are little-endian u64 (docs/formats.md).
 std::string EncodeIndex(const std::vector<IndexEntry>& entries);
 
-/// Reads index.bin and checks that its offsets rise and end at the sizes of the two files. Throws
-/// Error(kInput) that names what does not hold.
+/// Reads index.bin. Checks that its offsets rise and end at the sizes of the two files. Throws
+/// Error(kInput), which names the condition that does not hold.
 std::vector<IndexEntry> ReadIndex(const std::filesystem::path& file, uint64_t documents_bytes,
                                   uint64_t requests_bytes);
 

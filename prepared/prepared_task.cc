@@ -20,7 +20,7 @@ namespace {
 // Documents whose tokens are held in memory before they are written.
 constexpr int64_t kDocumentsPerThread = 64;
 
-// Takes the next line off the front of `rest`; every line of these files ends with a newline.
+// Takes the first line off `rest`. Every line of these files ends with a newline.
 std::string_view TakeLine(std::string_view* rest) {
   const size_t end = std::min(rest->find('\n'), rest->size());
   const std::string_view line = rest->substr(0, end);
@@ -93,7 +93,7 @@ std::vector<Request> PreparedTask::State::Requests(int64_t doc_id) const {
   const std::string where =
       fmt::format("{}/requests.jsonl: document {}", directory.string(), doc_id);
   std::string_view rest = Lines(requests, begin.request_offset, end.request_offset);
-  SamplingParams sampling;  // the last that was written out
+  SamplingParams sampling;  // the last settings that were written out
   std::vector<Request> out;
   while (!rest.empty()) {
     const Json line = ParseJson(TakeLine(&rest), where);

@@ -13,25 +13,25 @@
 
 namespace evald {
 
-/// One document of a prepared task: what scoring needs to know of it.
+/// One document of a prepared task, with the fields that scoring needs.
 struct PreparedDocument {
   int64_t doc_id = 0;
   Json doc;      ///< the dataset's row, after process_docs
   Json target;   ///< doc_to_target, rendered: a string, an integer, or a list
-  Json choices;  ///< doc_to_choice, rendered: a list of strings; null when the task has none
+  Json choices;  ///< doc_to_choice, rendered: a list of strings; null if the task has none
 };
 
 /// Writes a prepared task: `<cache>/prepared/<key>/` (docs/formats.md). Documents come in order of
-/// doc_id, each with its requests in order of idx (repeat is always 0 here: an engine is asked
-/// `repeats` times). Nothing is visible under `directory` before Finish().
+/// doc_id, each with its requests in order of idx. repeat is always 0 here: an engine is asked
+/// `repeats` times. Nothing is visible under `directory` before Finish().
 class PreparedTaskWriter {
  public:
-  /// `task` is the resolved task definition (datasets/task.h), kept as task.json.
+  /// `task` is a resolved TaskDefinition (evald/task.h), kept as task.json.
   PreparedTaskWriter(std::filesystem::path directory, const Json& task);
   ~PreparedTaskWriter();
 
   void Add(const PreparedDocument& document, const std::vector<Request>& requests);
-  /// Publishes by renaming the folder. When another process was first, its folder stays.
+  /// Publishes the task by renaming the folder. If another process was first, its folder stays.
   void Finish();
 
  private:
@@ -40,13 +40,13 @@ class PreparedTaskWriter {
 };
 
 /// Turns the text of a request into its two token lists, as the harness's Hugging Face backend
-/// does. Supplied by the tokenizer's room.
+/// does. The tokenizer's room supplies the function.
 using RequestEncoder = std::function<void(Request* request)>;
 
 /// A prepared task on disk, memory-mapped. Immutable; any thread may read.
 class PreparedTask {
  public:
-  /// Throws Error(kInput) for a folder that is not a prepared task.
+  /// Throws Error(kInput) if the folder is no prepared task.
   explicit PreparedTask(std::filesystem::path directory);
   ~PreparedTask();
   PreparedTask(PreparedTask&&) noexcept;
@@ -58,15 +58,15 @@ class PreparedTask {
   int repeats() const;
   int64_t document_count() const;
   int64_t request_count() const;  ///< without repeats
-  /// Requests of documents [first, end), without repeats, in order; with tokens when a tokens file
-  /// was attached.
+  /// Requests of documents [first, end), without repeats, in order. They have tokens if a tokens
+  /// file was attached.
   std::vector<Request> Requests(int64_t first, int64_t end) const;
   PreparedDocument Document(int64_t doc_id) const;
 
-  /// Makes `tokens-<tokenizer_key>.bin` if it is not there yet, or is damaged, by calling `encode`
-  /// for every request (from `threads` threads at once), and attaches it.
+  /// Attaches `tokens-<tokenizer_key>.bin`. If the file is missing or damaged, makes it first by
+  /// calling `encode` for every request, from `threads` threads at once.
   void MakeTokens(const std::string& tokenizer_key, const RequestEncoder& encode, int threads);
-  /// Attaches an existing tokens file; false when there is none.
+  /// Attaches an existing tokens file. False if there is none.
   bool AttachTokens(const std::string& tokenizer_key);
 
  private:

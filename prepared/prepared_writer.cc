@@ -17,7 +17,7 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-// A folder of a fresh name beside `directory`, so that a rename moves it there.
+// Makes a folder of a new name beside `directory`, so that a rename can move it there.
 fs::path MakeFolderBeside(const fs::path& directory) {
   fs::path normal = directory;
   if (!normal.has_filename()) normal = normal.parent_path();
@@ -47,7 +47,7 @@ void CheckOrder(const PreparedDocument& document, const std::vector<Request>& re
   }
 }
 
-// `sampling_before` is the previous request's in the document's file form, "" for the first.
+// `sampling_before`: the settings last written for the document, as text; "" for its first request.
 Json RequestLine(const Request& request, const Request* before, std::string* sampling_before) {
   Json line = {{"doc_id", request.doc_id}, {"idx", request.idx}, {"kind", ToString(request.kind)}};
   if (before == nullptr || before->context != request.context) line["context"] = request.context;

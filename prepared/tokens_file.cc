@@ -16,13 +16,13 @@ namespace evald::prepared {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kMagic = "evald-t2";
+constexpr std::string_view kTokensMagic = "evald-t2";
 constexpr uint64_t kHashBytes = 32;  // hexadecimal digits
 constexpr uint64_t kFooterBytes = 16 + kHashBytes + 8;
 constexpr uint64_t kRecordBytes = 24;
 constexpr uint64_t kTokenBytes = 4;
 
-// Bytes that `tokens` take with the padding behind them.
+// Bytes that `tokens` tokens take, with the padding after them.
 uint64_t PaddedBytes(uint64_t tokens) { return (tokens * kTokenBytes + 7) / 8 * 8; }
 
 fs::path UniqueName(const fs::path& file) {
@@ -32,7 +32,7 @@ fs::path UniqueName(const fs::path& file) {
   return fmt::format("{}.{}-{}-{}", file.string(), host, ::getpid(), counter++);
 }
 
-[[noreturn]] void Refuse(const fs::path& file, const std::string& why) {
+[[noreturn]] void RefuseTokens(const fs::path& file, const std::string& why) {
   throw Error(ErrorKind::kInput, fmt::format("{}: {}", file.string(), why),
               "remove this file; it is made again when needed");
 }
@@ -83,7 +83,7 @@ void TokensWriter::Commit() {
   AppendU64(&tail, tokens_);
   pending_.Append(tail);
   pending_.Append(pending_.HashHex());
-  pending_.Append(kMagic);
+  pending_.Append(kTokensMagic);
   pending_.Commit();
   committed_ = true;
   FailPoint("tokens.written");
@@ -98,26 +98,27 @@ void TokensWriter::Commit() {
 
 TokensFile::TokensFile(fs::path file, uint64_t requests) : path_(std::move(file)), mapped_(path_) {
   const uint64_t size = mapped_.size();
-  if (size < kFooterBytes || mapped_.view().substr(size - kMagic.size()) != kMagic) {
-    Refuse(path_, "not a whole tokens file (its last bytes should be 'evald-t2')");
+  if (size < kFooterBytes || mapped_.view().substr(size - kTokensMagic.size()) != kTokensMagic) {
+    RefuseTokens(path_, "not a whole tokens file (its last bytes should be 'evald-t2')");
   }
   const char* footer = mapped_.data() + size - kFooterBytes;
   const uint64_t found = LoadU64(footer);
   tokens_ = LoadU64(footer + 8);
   if (found != requests) {
-    Refuse(path_, fmt::format("found the tokens of {} requests, the task has {}", found, requests));
+    RefuseTokens(path_,
+                 fmt::format("found the tokens of {} requests, the task has {}", found, requests));
   }
   if (tokens_ > size || requests > size ||
       PaddedBytes(tokens_) + requests * kRecordBytes + kFooterBytes != size) {
-    Refuse(path_,
-           fmt::format("found {} bytes, which does not fit {} requests of {} tokens together", size,
-                       requests, tokens_));
+    RefuseTokens(path_,
+                 fmt::format("found {} bytes, which does not fit {} requests of {} tokens together",
+                             size, requests, tokens_));
   }
-  const uint64_t hashed = size - kMagic.size() - kHashBytes;
+  const uint64_t hashed = size - kTokensMagic.size() - kHashBytes;
   const std::string hash = HashHex(mapped_.view().substr(0, hashed));
   if (mapped_.view().substr(hashed, kHashBytes) != hash) {
-    Refuse(path_, fmt::format("has changed since it was written: found hash {}, expected {}", hash,
-                              mapped_.view().substr(hashed, kHashBytes)));
+    RefuseTokens(path_, fmt::format("has changed since it was written: found hash {}, expected {}",
+                                    hash, mapped_.view().substr(hashed, kHashBytes)));
   }
   records_offset_ = PaddedBytes(tokens_);
   const auto inside = [&](uint64_t begin, uint64_t count) {
@@ -127,7 +128,8 @@ TokensFile::TokensFile(fs::path file, uint64_t requests) : path_(std::move(file)
     const char* record = RecordAt(i);
     if (!inside(LoadU64(record), LoadU32(record + 16)) ||
         !inside(LoadU64(record + 8), LoadU32(record + 20))) {
-      Refuse(path_, fmt::format("request {} lies outside the {} tokens of the file", i, tokens_));
+      RefuseTokens(path_,
+                   fmt::format("request {} lies outside the {} tokens of the file", i, tokens_));
     }
   }
 }

@@ -9,12 +9,12 @@
 
 namespace evald::prepared {
 
-/// Writes a tokens file (docs/formats.md): i32 tokens, padding to 8 bytes, then per request
-/// {u64 context begin, u64 continuation begin, u32 context count, u32 continuation count} (in
-/// tokens), then {u64 requests, u64 tokens, the XXH3-128 of all before it as 32 hexadecimal digits,
-/// "evald-t2"}; all little-endian. A context equal to that
-/// of the previous request of the same document is stored once. Two processes may write the same
-/// file at once: each writes under a name of its own, the last rename wins.
+/// Writes a tokens file (docs/formats.md). All numbers are little-endian. The parts are, in order:
+/// i32 tokens; padding to 8 bytes; for each request {u64 context begin, u64 continuation begin, u32
+/// context count, u32 continuation count}, in tokens; {u64 requests, u64 tokens, the XXH3-128 of
+/// everything before it as 32 hexadecimal digits, "evald-t2"}. A context equal to that of the
+/// previous request of the same document is stored once. Two processes may write the same file at
+/// once: each writes under a name of its own, and the last rename wins.
 class TokensWriter {
  public:
   explicit TokensWriter(std::filesystem::path file);
@@ -43,10 +43,10 @@ class TokensWriter {
 /// A memory-mapped tokens file. Immutable; any thread may read.
 class TokensFile {
  public:
-  /// Throws Error(kInput) for a file that is damaged or is not of `requests` requests.
+  /// Throws Error(kInput) if the file is damaged or does not hold `requests` requests.
   TokensFile(std::filesystem::path file, uint64_t requests);
 
-  /// Fills in the token lists of the task's request number `ordinal`.
+  /// Sets the token lists of the request with number `ordinal` in the task.
   void Get(uint64_t ordinal, Request* request) const;
   /// Number of tokens of that request, context and continuation.
   uint64_t Count(uint64_t ordinal) const;

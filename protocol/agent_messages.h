@@ -10,32 +10,32 @@
 #include "protocol/messages.h"
 
 /// The protocol between an agent and the orchestrator: newline-delimited JSON as between an agent
-/// and its processes, each message in a frame with its number and an acknowledgement
-/// (docs/protocol.md). Times are microseconds of the sender's CLOCK_MONOTONIC unless it says
+/// and its processes. Each message is in a frame with its number and an acknowledgement
+/// (docs/protocol.md). Times are microseconds of the sender's CLOCK_MONOTONIC unless a comment says
 /// otherwise.
 namespace evald::protocol {
 
 inline constexpr int kAgentVersion = 1;
 
-// ---- beginning a connection; these and Ping, Pong have no number
+// ---- the beginning of a connection; these messages, Ping and Pong have no number
 
 struct AgentHello {  ///< the agent's first message
   int version = kAgentVersion;
   std::string evald;     ///< its version
-  std::string name;      ///< the host's
-  std::string instance;  ///< one life of the agent
+  std::string name;      ///< the host's name
+  std::string instance;  ///< new each time the agent starts
   int64_t pid = 0;
-  std::string session;    ///< the conversation that it would go on with; "" for none
-  uint64_t received = 0;  ///< the last number that it has of it
-  std::string config;     ///< what it was started with, to be compared
+  std::string session;    ///< the conversation that it wants to go on with; "" for none
+  uint64_t received = 0;  ///< the last number that it has received in that conversation
+  std::string config;     ///< identifies its command line, for comparison
   std::vector<std::string> devices;
-  int threads = 0;  ///< for each worker; 0: as the orchestrator says
+  int threads = 0;  ///< for each worker; 0: the orchestrator's number
   int metric_processes = 0;
 };
 struct AgentWelcome {
-  std::string session;    ///< one life of the orchestrator
-  bool resumed = false;   ///< false: forget all conversations before; AgentReady is awaited
-  uint64_t received = 0;  ///< the last number that the orchestrator has
+  std::string session;    ///< new each time the orchestrator starts
+  bool resumed = false;   ///< false: forget all earlier conversations; AgentReady is awaited
+  uint64_t received = 0;  ///< the last number that the orchestrator has received
 };
 struct AgentRefused {
   std::string reason;
@@ -50,9 +50,9 @@ struct AgentPong {
   int64_t now = 0;  ///< on the orchestrator's clock
 };
 
-// ---- numbered: each arrives once and in order, whatever becomes of connections
+// ---- numbered: each arrives once and in order, even if connections break
 
-/// A process that runs at the agent, with what a new orchestrator must know of it.
+/// A process that runs at the agent, with all that a new orchestrator must know of it.
 struct HeldProcess {
   std::string id;  ///< "w0", "m1"
   std::string program;
@@ -63,7 +63,7 @@ struct HeldProcess {
   bool loading = false;     ///< a Load was sent
   std::string fingerprint;  ///< of that Load
   Json loaded;              ///< the Loaded that answered it; null: not yet
-  int wants = 0;            ///< that it waits to have answered
+  int wants = 0;            ///< wants that wait for an answer
 };
 struct AgentReady {  ///< no process holds a trial of an earlier conversation any more
   std::vector<HeldProcess> processes;
@@ -77,11 +77,11 @@ struct ProcessEnded {
   std::string process;
   int exit_code = 0;
   int signal = 0;
-  std::string error;  ///< why it could not be started
+  std::string error;  ///< why the process could not be started
 };
-struct AgentLeaving {};  ///< gives up its host once nothing is held
-struct AgentLeft {
-};  ///< nothing is held any more: its last word, it ends once this is acknowledged
+struct AgentLeaving {};  ///< gives up its host once no process holds a trial or job
+/// Its last message: no process holds anything; it ends once this is acknowledged
+struct AgentLeft {};
 
 struct StartProcess {
   std::string process;
@@ -104,8 +104,8 @@ using AgentMessage = std::variant<AgentHello, AgentWelcome, AgentRefused, AgentP
 
 /// A message on its way.
 struct Frame {
-  uint64_t number = 0;  ///< from 1; 0: it has none
-  uint64_t ack = 0;     ///< the last number that the sender has received, without a gap
+  uint64_t number = 0;  ///< from 1; 0: no number
+  uint64_t ack = 0;     ///< the last number that the sender has received without a gap
   AgentMessage message;
 };
 

@@ -18,10 +18,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kNameBytesMax = sizeof(sockaddr_un::sun_path) - 1;
+constexpr size_t kSocketNameMax = sizeof(sockaddr_un::sun_path) - 1;
 constexpr size_t kReadBytes = 64 * 1024;
 
-// Waits until the socket is readable; false when the deadline came first.
+// Waits until the socket is readable. False if the deadline came first.
 bool WaitReadable(int fd, Clock::time_point deadline) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -36,12 +36,12 @@ bool WaitReadable(int fd, Clock::time_point deadline) {
 }  // namespace
 
 SocketName::SocketName(const std::filesystem::path& path) : text_(path.string()) {
-  if (text_.size() <= kNameBytesMax) return;
+  if (text_.size() <= kSocketNameMax) return;
   const std::filesystem::path folder = path.parent_path().empty() ? "." : path.parent_path();
   folder_.reset(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder_) ThrowErrno(folder, "open the folder of a socket", errno);
   text_ = fmt::format("/proc/self/fd/{}/{}", folder_.get(), path.filename().string());
-  if (text_.size() > kNameBytesMax) {
+  if (text_.size() > kSocketNameMax) {
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("{}: the socket's name has {} bytes, too many for a Unix socket",
                             path.string(), path.filename().string().size()),

@@ -14,11 +14,11 @@
 namespace evald::protocol {
 
 /// A name for a Unix socket that fits into `sockaddr_un` (107 bytes). A longer path is reached
-/// through its open folder, as /proc/self/fd/N/<name>; the name is valid, in this process, as long
-/// as this object lives.
+/// through its open folder, as /proc/self/fd/N/<name>. The name is valid in this process, during
+/// the lifetime of this object.
 class SocketName {
  public:
-  /// Throws Error(kInfrastructure) when the folder is missing or the last component is too long.
+  /// Throws Error(kInfrastructure) if the folder is missing or the last component is too long.
   explicit SocketName(const std::filesystem::path& path);
   const std::string& text() const { return text_; }
 
@@ -37,19 +37,20 @@ class Channel {
   explicit Channel(UniqueFd socket);
   Channel(Channel&& other) noexcept;
 
-  /// Blocks while the other end does not read. Throws Error(kInfrastructure) when it has gone.
+  /// Blocks while the other end does not read. Throws Error(kInfrastructure) if the other end is
+  /// gone.
   void Send(const Message& message);
-  /// The same with a line that is there already, its newline included.
+  /// The same for a complete line with its newline.
   void SendLine(std::string_view line);
 
-  /// The next message, or nothing when `timeout` has passed or the other end has closed (see
-  /// closed()). Throws Error(kInput) for a message that cannot be understood; what follows it can
-  /// still be received. Throws Error(kInfrastructure) for a failed read.
+  /// The next message. Nothing if `timeout` has passed or the other end has closed (see closed()).
+  /// Throws Error(kInput) for an invalid message; later messages can still be received. Throws
+  /// Error(kInfrastructure) for a failed read.
   std::optional<Message> Receive(std::chrono::milliseconds timeout);
 
-  /// Whether the other end has closed and all that it sent was received.
+  /// Whether the other end has closed and all its messages were received.
   bool closed() const { return closed_; }
-  /// Makes Receive and Send, in whatever thread, come back with the connection closed.
+  /// Makes Receive and Send return on any thread, with the connection closed.
   void Shutdown();
 
  private:

@@ -39,11 +39,10 @@ void Bytes(const std::string& where, const char* key, size_t bytes, size_t most)
   if (bytes > most) Throw(where, key, fmt::format("{} bytes, expected at most {}", bytes, most));
 }
 
-// A text for people, which nothing is decided by: its beginning is enough.
+// Cuts a text for people, on which nothing depends.
 void CutText(std::string* text) {
   if (text->size() <= kTextBytesMax) return;
-  constexpr size_t kRoom =
-      16;  // for the ellipsis, and what stands for a character that is cut through
+  constexpr size_t kRoom = 16;  // for the ellipsis, and for the replacement of a cut character
   text->resize(kTextBytesMax - kRoom);
   *text = ReplaceInvalidUtf8(*text) + "…";
 }
@@ -60,7 +59,7 @@ void Documents(const std::string& where, int64_t first, int64_t end) {
     Throw(where, "end", fmt::format("{} is not behind first, which is {}", end, first));
 }
 
-// Whoever reads a member with a fallback for an absent one finds no null in its place.
+// Removes null members, so that readers with a fallback for an absent member find no null.
 void DropNulls(Json* object, std::initializer_list<const char*> keys) {
   for (const char* key : keys) {
     const auto found = object->find(key);
@@ -68,7 +67,7 @@ void DropNulls(Json* object, std::initializer_list<const char*> keys) {
   }
 }
 
-// Leaves of the engine what an EngineInfo has, and nothing else.
+// Reduces an engine to the members of an EngineInfo.
 void Engine(const std::string& where, const char* key, Json* engine) {
   const std::string within = fmt::format("{}: key '{}'", where, key);
   if (!engine->is_object())
@@ -80,7 +79,7 @@ void Engine(const std::string& where, const char* key, Json* engine) {
   *engine = ToJson(info);
 }
 
-// What a metric process isolates code with: shown as it is.
+// Checks how a metric process isolates code; this is only shown.
 void Isolation(const std::string& where, const char* key, const Json& isolation) {
   if (!isolation.is_object() && !isolation.is_null()) {
     Throw(where, key, fmt::format("found {}, expected an object", isolation.type_name()));
@@ -88,7 +87,7 @@ void Isolation(const std::string& where, const char* key, const Json& isolation)
   Bytes(where, key, ToLine(isolation).size(), kEngineBytesMax);
 }
 
-// Engine::LoadReport, of which the orchestrator reads these members.
+// Checks the members of Engine::LoadReport that the orchestrator reads.
 void Report(const std::string& where, const char* key, Json* members) {
   if (!members->is_object())
     Throw(where, key, fmt::format("found {}, expected an object", members->type_name()));
@@ -108,11 +107,11 @@ void Report(const std::string& where, const char* key, Json* members) {
   FieldOr<std::string>(scoring, "reason", "", within + ": key 'scoring'");
 }
 
-// Processes are called "w0", "m1".
+// Whether the process is a metric process: these are called "m0", workers "w0".
 bool IsScorer(const std::string& process) { return process.starts_with('m'); }
 
-// A HeldProcess is the orchestrator's own memory of the process, kept by its agent: it comes back
-// through the agent.
+// Checks a HeldProcess: the orchestrator's own record of the process, which its agent keeps and
+// sends back.
 void Held(HeldProcess& held, const std::string& where) {
   Bytes(where, "id", held.id.size(), kNameBytesMax);
   Bytes(where, "program", held.program.size(), kNameBytesMax);

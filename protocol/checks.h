@@ -5,30 +5,30 @@
 #include "protocol/agent_messages.h"
 #include "protocol/messages.h"
 
-/// The bounds of decoded messages. A decoder calls Check for each message right after its members
-/// have been read, so that nobody behind it meets a raw value of another form, a number that no
-/// device can report, or a text without end. Messages come from agents, and whoever has a worker
-/// token can write one. Internal to this room.
+/// The bounds of decoded messages. A decoder calls Check for each message right after reading its
+/// members. So later code meets no value of another form, no number that no device can report, and
+/// no endless text. Messages come from agents, and anyone with a worker token can write one.
+/// Internal to this room.
 namespace evald::protocol {
 
 inline constexpr double kSecondsMax = 1e9;              ///< of any duration: 30 years
 inline constexpr int64_t kCountMax = int64_t{1} << 50;  ///< of requests, tokens, bytes
-inline constexpr int64_t kMicrosMax = int64_t{1}
-                                      << 60;   ///< of any time: sums and differences stay in range
-inline constexpr int kWantsMax = 4096;         ///< that one message may ask for
+/// The most microseconds of any time: sums and differences stay in range
+inline constexpr int64_t kMicrosMax = int64_t{1} << 60;
+inline constexpr int kWantsMax = 4096;         ///< wants in one message
 inline constexpr size_t kNameBytesMax = 1024;  ///< of names, hashes and fingerprints
 inline constexpr size_t kPathBytesMax = 4096;
-inline constexpr size_t kTextBytesMax = 4096;  ///< of what is said to people: a longer text is cut
-inline constexpr size_t kEngineBytesMax =
-    64 * 1024;  ///< of an EngineInfo, a load's report, a description of isolation
+inline constexpr size_t kTextBytesMax = 4096;  ///< of texts for people: a longer text is cut
+/// Bytes of an EngineInfo, a load's report, a description of isolation
+inline constexpr size_t kEngineBytesMax = 64 * 1024;
 inline constexpr size_t kSpanBytesMax = 16 * 1024;  ///< of a span's args
 inline constexpr size_t kDevicesMax = 128;          ///< of one host
 inline constexpr int kMetricProcessesMax = 512;     ///< of one host
 inline constexpr size_t kStagedMax = 1024;          ///< checkpoints in one host's memory
 inline constexpr size_t kHeldBytesMax = 64 * 1024;  ///< of one process's command line and tag
 
-/// Each throws Error(kInput) that begins with `where` and names the member. A message that no
-/// process or agent sends is the orchestrator's own, and passes as it is.
+/// Each of these throws Error(kInput) that begins with `where` and names the member. Messages that
+/// no process or agent sends are the orchestrator's own and are not checked.
 template <typename T>
 void Check(T&, const std::string&) {}
 void Check(Hello& hello, const std::string& where);

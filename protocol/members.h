@@ -12,15 +12,15 @@
 #include "protocol/checks.h"
 #include "protocol/messages.h"
 
-/// How messages are turned into JSON and back. A message lists its members once, in a function
-/// `Members(visitor, message)` beside it, under their names on the wire; an encoder and a decoder
-/// walk the list. Each decoded message is held against its bounds (checks.h). Internal to this
+/// The translation of messages into JSON and back. A message lists its members once, under their
+/// names on the wire, in a function `Members(visitor, message)` beside it. An encoder and a decoder
+/// walk the list. Each decoded message is checked against its bounds (checks.h). Internal to this
 /// room.
 namespace evald::protocol {
 
 struct MemberEncoder;
 
-/// A part of a message that has members of its own.
+/// A part of a message with members of its own.
 template <typename T>
 concept HasMembers = requires(MemberEncoder& visitor, T& part) { Members(visitor, part); };
 
@@ -48,7 +48,7 @@ struct MemberEncoder {
   }
 };
 
-/// Throws Error(kInput) that names `where` and the member which is absent or of a wrong type.
+/// Throws Error(kInput) that names `where` and the member, if it is absent or of a wrong type.
 struct MemberDecoder {
   const Json& json;
   const std::string where;
@@ -57,7 +57,7 @@ struct MemberDecoder {
   void operator()(const char* name, T& value) {
     value = Field<T>(json, name, where);
   }
-  /// Of a member that an earlier version does not send: what it is by default.
+  /// A member that an earlier version does not send keeps its default.
   template <typename T>
   void Optional(const char* name, T& value) {
     value = FieldOr<T>(json, name, value, where);
@@ -83,13 +83,13 @@ template <typename V>
 Json VariantToJson(const V& message, const char* const (&types)[std::variant_size_v<V>]) {
   MemberEncoder encoder;
   encoder.json["type"] = types[message.index()];
-  // Members() is shared with the decoder and so takes a mutable message.
+  // Members() is shared with the decoder and therefore takes a mutable message.
   std::visit([&](auto copy) { Members(encoder, copy); }, message);
   return std::move(encoder.json);
 }
 
-/// The way back, of a message whose "type" is `type`. Throws Error(kInput) when it is none of
-/// `types`; `scope` then says of what.
+/// The message from JSON whose "type" is `type`. Throws Error(kInput) if it is none of `types`;
+/// `scope` completes that error.
 template <typename V, size_t I = 0>
 V VariantFromJson(const std::string& type, const Json& json,
                   const char* const (&types)[std::variant_size_v<V>], const char* scope = "") {

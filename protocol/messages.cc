@@ -193,17 +193,17 @@ void Members(V&, Stop&) {}
 namespace {
 
 // The alternatives of Message, in its order.
-constexpr const char* kTypes[] = {
+constexpr const char* kMessageTypes[] = {
     "hello",    "loaded",     "want",    "progress", "slice_done", "trial_done", "trial_failed",
     "job_done", "job_failed", "span",    "load",     "lease",      "job",        "revoke",
     "drain",    "stop",       "revoked", "shorten",  "shortened",  "follow"};
 
 }  // namespace
 
-Json ToJson(const Message& message) { return VariantToJson(message, kTypes); }
+Json ToJson(const Message& message) { return VariantToJson(message, kMessageTypes); }
 
 Message MessageFromJson(const Json& json) {
-  return VariantFromJson<Message>(Field<std::string>(json, "type", "message"), json, kTypes);
+  return VariantFromJson<Message>(Field<std::string>(json, "type", "message"), json, kMessageTypes);
 }
 
 std::string Encode(const Message& message) { return ToLine(ToJson(message)) + '\n'; }

@@ -15,8 +15,8 @@ namespace evald::protocol {
 
 inline constexpr int kVersion = 1;
 inline constexpr size_t kLineBytesMax = 4 * 1024 * 1024;
-/// Of the JSON of one line: a tree takes some 100 bytes for a value that two bytes of the line may
-/// hold.
+/// The limit for the JSON of one line: a tree takes some 100 bytes for a value that may be two
+/// bytes of the line.
 inline constexpr size_t kLineValuesMax = 200'000;
 
 /// A slice: documents [first, end) of one prepared task, whose generations go into one file.
@@ -27,8 +27,8 @@ struct Slice {
   int64_t first = 0;
   int64_t end = 0;
   std::string file;  ///< the generations file to write (final name)
-  /// Left by earlier attempts, complete or `.part`: whole lines of documents of this slice are
-  /// copied from there instead of generated again.
+  /// Files of earlier attempts, complete or `.part`. Whole lines for documents of this slice are
+  /// copied from them instead of being generated again.
   std::vector<std::string> salvage;
 };
 
@@ -39,9 +39,10 @@ struct Hello {  ///< the first message
   std::string role;  ///< "worker" or "metric"
   std::string id;    ///< given on the command line: "w0", "m1"
   int64_t pid = 0;
-  Json engine;  ///< a worker's EngineInfo as JSON; for a metric process what it isolates code with
-  /// Of a worker whose device another process holds, which: it has no engine yet and can be given
-  /// nothing. It says so again every ten seconds, and another hello, without this, when it has one.
+  Json engine;  ///< a worker's EngineInfo as JSON; for a metric process, how it isolates code
+  /// The process that holds this worker's device, if any. The worker then has no engine and cannot
+  /// be given work. It repeats this every ten seconds, and sends another hello, without this, when
+  /// it has an engine.
   std::string waits;
 };
 struct Loaded {  ///< the checkpoint of a Load is ready to answer
@@ -49,7 +50,7 @@ struct Loaded {  ///< the checkpoint of a Load is ready to answer
   Json engine;  ///< EngineInfo, now with max_length
   Json report;  ///< Engine::LoadReport
 };
-struct Want {  ///< gives me up to so many trials (jobs, for a metric process)
+struct Want {  ///< asks for up to `count` trials (for a metric process: jobs)
   int count = 1;
 };
 struct Progress {      ///< the heartbeat; sent at least once a second, also when idle
@@ -58,11 +59,12 @@ struct Progress {      ///< the heartbeat; sent at least once a second, also whe
   int64_t requests_done = 0;
   int64_t tokens_in = 0;
   int64_t tokens_out = 0;
-  int64_t engine_silent_ms = 0;  ///< since the engine last came back from what it was asked
-  std::string oldest_task;    ///< of the trial's requests, the one that the engine was given first
-  double oldest_seconds = 0;  ///< since then
-  int64_t pulled = 0;   ///< bytes of the checkpoint that is being loaded, where the engine tells
-  int64_t to_pull = 0;  ///< of so many; 0: it loads nothing, or does not tell
+  int64_t engine_silent_ms = 0;  ///< since the engine last returned from a call
+  /// The task of the trial's request that the engine has had for longest
+  std::string oldest_task;
+  double oldest_seconds = 0;  ///< how long it has had that request
+  int64_t pulled = 0;         ///< bytes of the checkpoint that is being loaded, if the engine tells
+  int64_t to_pull = 0;        ///< bytes in all; 0: it loads nothing, or does not tell
 };
 struct SliceDone {  ///< the file is complete under its final name
   int64_t trial = 0;
@@ -74,34 +76,35 @@ struct SliceDone {  ///< the file is complete under its final name
   std::string hash;  ///< XXH3-128 of the file
   uint64_t bytes = 0;
   int64_t requests = 0;
-  int64_t truncated = 0;  ///< requests whose prompt lost tokens
+  int64_t truncated = 0;  ///< requests whose prompts lost tokens
   int64_t tokens_in = 0;
   int64_t tokens_out = 0;
-  double device_seconds = 0;   ///< time the engine computed for it
-  double longest_seconds = 0;  ///< from when the engine was given a request to its answer, at most
-  int64_t salvaged = 0;        ///< of the requests: an earlier attempt had answered them
+  double device_seconds = 0;   ///< time that the engine computed for it
+  double longest_seconds = 0;  ///< the longest time from a request to its answer
+  int64_t salvaged = 0;        ///< requests that an earlier attempt had answered
 };
 struct TrialDone {
   int64_t trial = 0;
   int attempt = 0;
-  double device_seconds = 0;  ///< time the engine computed for it
+  double device_seconds = 0;  ///< time that the engine computed for it
 };
 struct TrialFailed {
   int64_t trial = 0;  ///< -1: the worker as a whole (loading)
   int attempt = 0;
-  bool retry = true;  ///< false: would fail again anywhere (bad input)
+  bool retry = true;  ///< false: it would fail again anywhere (bad input)
   std::string message;
-  bool device = false;  ///< with trial -1: its GPU is at fault, not what it was to load
-  std::string
-      task;  ///< with retry false: the task whose request can never be answered; "": no one's
+  bool device = false;  ///< with trial -1: the fault is its GPU's, not the load's
+  /// If not `retry`: the task with a request that can never be answered; "": none
+  std::string task;
 };
 struct JobDone {
   int64_t job = 0;
   std::string file;
   std::string hash;
   uint64_t bytes = 0;
-  double cpu_seconds = 0;   ///< of the process, and of children that have ended
-  double slot_seconds = 0;  ///< from its beginning to its end: what it held a slot of the pool for
+  double cpu_seconds = 0;  ///< of the process, and of its children that have ended
+  /// From its begin to its end: the time for which it held a slot of the pool
+  double slot_seconds = 0;
   int attempt = 0;
 };
 struct JobFailed {
@@ -110,19 +113,19 @@ struct JobFailed {
   std::string message;
   int attempt = 0;
 };
-struct Revoked {  ///< answers a Revoke: nothing more is written for the attempt, its files are at
-                  ///< rest
+/// Answers a Revoke: nothing more is written for the attempt, and its files are at rest
+struct Revoked {
   int64_t trial = 0;
   int attempt = 0;
 };
-struct Shortened {  ///< answers a Shorten: the slice ends here now; what lies behind was not begun
+struct Shortened {  ///< answers a Shorten: the slice now ends here; documents behind were not begun
   int64_t trial = 0;
   int attempt = 0;
   std::string task;
   int64_t first = 0;
-  int64_t end = 0;  ///< the slice's new end; its old one where everything was begun
+  int64_t end = 0;  ///< the slice's new end; its old one if everything was begun
 };
-struct Span {        ///< a stretch of the timeline
+struct Span {        ///< a span of the timeline
   std::string name;  ///< pull, generate, score, idle, ...
   int64_t begin = 0;
   int64_t end = 0;
@@ -132,18 +135,18 @@ struct Span {        ///< a stretch of the timeline
 // ---- from the agent
 
 struct Load {
-  std::string directory;  ///< the staged checkpoint; "" where the engine needs none
+  std::string directory;  ///< the staged checkpoint; "" if the engine needs none
   std::string fingerprint;
 };
-struct Follow {  ///< pull what lands in this folder: the Load of what becomes of it comes next
-  std::string directory;  ///< with a record of what has landed (checkpoint/landed.h)
+struct Follow {  ///< pull the files that land in this folder; the Load of the checkpoint comes next
+  std::string directory;  ///< holds a record of what has landed (checkpoint/landed.h)
 };
 struct Lease {
   int64_t trial = 0;
   int attempt = 0;
   std::vector<Slice> slices;
-  std::string fingerprint;  ///< of the checkpoint that has to answer: that of the last Load
-  std::string run;  ///< the run's id: what was written for one run is never taken for another's
+  std::string fingerprint;  ///< of the checkpoint that must answer: that of the last Load
+  std::string run;          ///< the run's id: files of one run are never taken for another's
 };
 struct Job {  ///< score documents [first, end) of a task
   int64_t job = 0;
@@ -151,25 +154,25 @@ struct Job {  ///< score documents [first, end) of a task
   std::string prepared;
   int64_t first = 0;
   int64_t end = 0;
-  std::string generations;  ///< a committed generations file that holds them
+  std::string generations;  ///< a committed generations file with these documents
   std::string hash;         ///< XXH3-128 of that file
   std::string file;         ///< the scores file to write
   std::string run;          ///< as in Lease
   int attempt = 0;
 };
-struct Revoke {  ///< stop working on a trial; its lease is gone
+struct Revoke {  ///< stop working on a trial: its lease is gone
   int64_t trial = 0;
   int attempt = 0;
 };
-struct Shorten {  ///< another device is free: give back what was not begun of a slice, from `end`
-                  ///< on
+/// Give back the documents of a slice from `end` on that are not begun: another device is free
+struct Shorten {
   int64_t trial = 0;
   int attempt = 0;
   std::string task;
-  int64_t first = 0;  ///< names the slice
+  int64_t first = 0;  ///< identifies the slice
   int64_t end = 0;
 };
-struct Drain {};  ///< finish what is leased, take nothing new, then leave
+struct Drain {};  ///< finish leased trials, take nothing new, then leave
 struct Stop {};   ///< leave now; committed and half-written files stay
 
 using Message = std::variant<Hello, Loaded, Want, Progress, SliceDone, TrialDone, TrialFailed,
@@ -177,22 +180,22 @@ using Message = std::variant<Hello, Loaded, Want, Progress, SliceDone, TrialDone
                              Revoked, Shorten, Shortened, Follow>;
 
 Json ToJson(const Message& message);
-/// Throws Error(kInput) as Decode does.
+/// Throws Error(kInput) like Decode.
 Message MessageFromJson(const Json& json);
 
 /// One line, with its newline.
 std::string Encode(const Message& message);
-/// Throws Error(kInput) that says which member of which message is wrong. Members that are not
-/// known are passed over, so that a later version may add some. What decoded is typed and bounded
-/// (checks.h): also `engine`, `report` and `args`, which stay JSON.
+/// Throws Error(kInput) that says which member of which message is wrong. Unknown members are
+/// ignored, so that a later version may add some. Decoded messages are typed and bounded
+/// (checks.h), including `engine`, `report` and `args`, which stay JSON.
 Message Decode(std::string_view line);
 
 /// Cuts a byte stream into lines. Throws Error(kInput) for a line longer than kLineBytesMax, and
-/// forgets what it held, so that memory stays bounded.
+/// forgets its buffer, so that memory stays bounded.
 class LineSplitter {
  public:
   void Feed(std::string_view bytes) { buffer_.append(bytes); }
-  /// The next whole line without its newline; false when there is none yet.
+  /// The next whole line without its newline. False if there is none yet.
   bool Next(std::string* line);
 
  private:
@@ -200,7 +203,7 @@ class LineSplitter {
 
   std::string buffer_;
   size_t begin_ = 0;    ///< of the next line
-  size_t scanned_ = 0;  ///< no newline lies before this byte, from begin_ on
+  size_t scanned_ = 0;  ///< no newline lies between begin_ and this byte
 };
 
 }  // namespace evald::protocol

@@ -8,11 +8,11 @@
 
 namespace evald::protocol {
 
-/// The attempts that a process was given lately. A message that comes twice must not make it work
-/// twice on one file. A plain value.
+/// The attempts that a process was given lately. A repeated message must not make it work twice on
+/// one file. A plain value.
 class SeenAttempts {
  public:
-  /// False when this attempt was given before, among the last 4096.
+  /// False if this attempt is among the last 4096.
   bool Add(int64_t item, int attempt) {
     const std::pair<int64_t, int> entry(item, attempt);
     if (!seen_.insert(entry).second) return false;
@@ -24,8 +24,8 @@ class SeenAttempts {
     return true;
   }
 
-  /// It was taken back: it may be given again, by an orchestrator that does not know of the first
-  /// time.
+  /// The attempt was taken back. An orchestrator that does not know of the first time may give it
+  /// again.
   void Remove(int64_t item, int attempt) {
     const std::pair<int64_t, int> entry(item, attempt);
     if (seen_.erase(entry) > 0) order_.erase(std::find(order_.begin(), order_.end(), entry));

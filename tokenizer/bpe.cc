@@ -109,7 +109,7 @@ void BpeModel::FindCharacters() {
   });
 }
 
-// The token of the character at `begin`, -1 for none; sets where it ends and how it is spelled.
+// The token of the character at `begin`, -1 for none. Sets the character's end and its spelling.
 int32_t BpeModel::CharacterId(std::string_view word, size_t begin, size_t* end,
                               std::string* spelled) const {
   *end = begin;
@@ -150,7 +150,7 @@ void BpeModel::AddCharacters(std::string_view word, Symbols* symbols) const {
       unknown_pending = false;
       symbols->Add(id);
     } else if (byte_fallback_ && AddBytes(spelled, symbols)) {
-      // The library leaves an unknown token that is pending behind these bytes.
+      // The library puts a pending unknown token after these bytes.
     } else if (has_unknown_) {
       if (unknown_pending && !fuse_unknown_) symbols->Add(UnknownId());
       unknown_pending = true;
@@ -159,7 +159,7 @@ void BpeModel::AddCharacters(std::string_view word, Symbols* symbols) const {
   if (unknown_pending) symbols->Add(UnknownId());
 }
 
-// False, with nothing added, where a byte has no token of its own.
+// False if a byte has no token of its own. Nothing is added then.
 bool BpeModel::AddByteCharacters(std::string_view bytes, Symbols* symbols) const {
   if (has_affixes_) return false;
   for (const char c : bytes) {
@@ -201,8 +201,8 @@ void BpeModel::EncodePart(std::string_view part, Scratch* scratch,
   scratch->cache.Put(part, tokens->data() + before, tokens->size() - before);
 }
 
-// No merge crosses from another character into a mark where falls_at_marks_: what stands on the two
-// sides can be encoded apart, so that words are found in the cache.
+// If falls_at_marks_, no merge joins a mark to the character before it. So the texts on both sides
+// of that place can be encoded separately, and words are found in the cache.
 void BpeModel::Encode(std::string_view word, Scratch* scratch, std::vector<int32_t>* tokens) const {
   if (word.empty()) return;
   size_t begin = 0;

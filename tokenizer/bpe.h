@@ -15,24 +15,24 @@
 
 namespace evald::tok {
 
-/// The byte-pair model of the tokenizers library: a word falls into characters (or, with
-/// byte_fallback, bytes), and the pair of neighbours with the lowest rank is merged until no pair
-/// has one. Ties go to the leftmost. Immutable; any thread may call it.
+/// The byte-pair model of the tokenizers library. A word is split into characters (or, with
+/// byte_fallback, bytes). Then the pair of neighbours with the lowest rank is merged, until no pair
+/// has a rank. Ties go to the leftmost pair. Immutable; any thread may call it.
 class BpeModel {
  public:
-  /// What one thread needs while it encodes: kept from word to word, of one model only.
+  /// The memory that one thread needs to encode words of one model. It is kept from word to word.
   struct Scratch {
     WordCache cache;
     Symbols symbols;
   };
 
-  /// `json` is the `model` of a tokenizer.json without its vocab, which comes apart. Throws
-  /// Error(kInput) "<where>: ..." for what is not understood (dropout, a model of another type) and
-  /// for a merge that names no token.
+  /// `json` is the `model` of a tokenizer.json without its vocab, which is a parameter of its own.
+  /// Throws Error(kInput) "<where>: ..." for a setting that evald does not know (dropout, a model
+  /// of another type) and for a merge that names no token.
   BpeModel(const Json& json, Vocabulary vocabulary, Spelling spelling, const std::string& where);
 
-  /// Appends the tokens of one word. O(n log n). Throws Error(kInput) when the unknown token is
-  /// needed but is not in the vocabulary.
+  /// Appends the tokens of one word. O(n log n). Throws Error(kInput) if the unknown token is
+  /// needed and the vocabulary lacks it.
   void Encode(std::string_view word, Scratch* scratch, std::vector<int32_t>* tokens) const;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
@@ -57,8 +57,8 @@ class BpeModel {
   std::array<int32_t, 256> spelled_ids_{};  // of the alphabet's characters, -1 for none
   std::vector<int32_t> character_ids_;      // of low code points, -1 for none; empty with affixes
   std::string unknown_;
-  std::string prefix_;  // of every character but a word's first
-  std::string suffix_;  // of a word's last character
+  std::string prefix_;  // put before each character except a word's first
+  std::string suffix_;  // put after a word's last character
   bool has_unknown_ = false;
   bool fuse_unknown_ = false;
   bool byte_fallback_ = false;

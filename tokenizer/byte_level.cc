@@ -7,7 +7,7 @@
 namespace evald::tok {
 namespace {
 
-constexpr char32_t kShiftedCount = 68;  // bytes that do not stand for themselves
+constexpr char32_t kShiftedCount = 68;  // bytes that do not represent themselves
 
 bool StandsForItself(unsigned byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;

@@ -37,7 +37,7 @@ class ByteLevelDecoder : public Decoder {
   }
 
  private:
-  // A token with a character outside the alphabet stands for itself.
+  // A token with a character outside the alphabet represents itself.
   static void AppendBytes(const std::string& token, std::string* bytes) {
     const size_t before = bytes->size();
     for (size_t at = 0; at < token.size();) {
@@ -52,7 +52,7 @@ class ByteLevelDecoder : public Decoder {
   }
 };
 
-// The value of <0x41>, or -1. As Rust's from_str_radix, a sign may stand for the first digit.
+// The value of <0x41>, or -1. A sign may replace the first digit, as in Rust's from_str_radix.
 int ByteToken(const std::string& token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
   const auto is_digit = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
@@ -141,7 +141,8 @@ class ReplaceDecoder : public Decoder {
   std::string content_;
 };
 
-// Takes up to `start` times the character off the front of each token and up to `stop` off its end.
+// Removes up to `start` copies of the character from the beginning of each token and up to `stop`
+// from its end.
 class StripDecoder : public Decoder {
  public:
   StripDecoder(const Json& json, const std::string& where)

@@ -12,12 +12,13 @@ namespace evald::tok {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  /// Rewrites the spellings; joined they are the text. Valid UTF-8 in, valid UTF-8 out.
+  /// Rewrites the spellings. Joined, they are the text. Input and output are valid UTF-8.
   virtual void Apply(std::vector<std::string>* tokens) const = 0;
 };
 
-/// The `decoder` of a tokenizer.json; null for JSON null. Serves ByteLevel, ByteFallback, Fuse,
-/// Metaspace, Replace, Strip and Sequence; throws Error(kInput) that names any other.
+/// The `decoder` of a tokenizer.json; null for JSON null. Supports ByteLevel, ByteFallback,
+/// Fuse, Metaspace, Replace, Strip and Sequence. For any other type, throws Error(kInput), which
+/// names the type.
 std::unique_ptr<Decoder> MakeDecoder(const Json& json, const std::string& where);
 
 }  // namespace evald::tok

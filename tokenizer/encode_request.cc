@@ -13,25 +13,25 @@ namespace {
               fmt::format("document {}, request {}: {}", request.doc_id, request.idx, why), remedy);
 }
 
-// The token that stands for an empty context: BOS, else EOS.
+// The token that replaces an empty context: BOS, else EOS.
 int32_t PrefixToken(const Tokenizer& tokenizer) {
   return tokenizer.bos_id() >= 0 ? tokenizer.bos_id() : tokenizer.eos_id();
 }
 
-// HFLM.tok_encode: special tokens are added unless the text already begins with the prefix token.
+// HFLM.tok_encode. Special tokens are added unless the text already begins with the prefix token.
 std::vector<int32_t> EncodeScored(const Tokenizer& tokenizer, std::string_view text) {
   const int32_t prefix = PrefixToken(tokenizer);
   const bool has_prefix = prefix >= 0 && text.starts_with(tokenizer.Decode({prefix}, false));
   return tokenizer.Encode(text, !has_prefix);
 }
 
-// HFLM.tok_batch_encode for one text: here only BOS counts, spelled as it is in the vocabulary.
+// HFLM.tok_batch_encode for one text. Here only BOS counts, in the vocabulary's spelling.
 std::vector<int32_t> EncodePrompt(const Tokenizer& tokenizer, std::string_view text) {
   const std::string bos = tokenizer.Spelling(tokenizer.bos_id());
   return tokenizer.Encode(text, bos.empty() || !text.starts_with(bos));
 }
 
-// Where Python's context.rstrip() ends.
+// The end of Python's context.rstrip().
 size_t WithoutTrailingSpace(std::string_view context) {
   size_t end = context.size();
   while (end > 0) {

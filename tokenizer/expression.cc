@@ -25,8 +25,8 @@ std::string Spelled(const std::vector<CodeRange>& ranges) {
   return text;
 }
 
-// The class that takes what `plain` (\p{L}, \d, ...) takes and what it lacks; a class nests in a
-// class.
+// The class of the characters that `plain` (\p{L}, \d, ...) matches and of those that it lacks. A
+// class may stand inside a class.
 std::string Widened(const std::string& plain, bool negated, const Widening& widening) {
   const std::string whole = plain + Spelled(widening.more);
   if (widening.less.empty()) return fmt::format("[{}{}]", negated ? "^" : "", whole);
@@ -34,12 +34,12 @@ std::string Widened(const std::string& plain, bool negated, const Widening& wide
   return fmt::format("[{}{}]", negated ? "^" : "", rest);
 }
 
-// A letter and its other case, both since Unicode 15 or 16 (or one of the two): Oniguruma 6.9.8
-// does not know them as such. Source: CaseFolding.txt of Unicode 16.
+// A letter and its other case, of which at least one is new in Unicode 15 or 16. Oniguruma 6.9.8
+// does not know them as a pair. Source: CaseFolding.txt of Unicode 16.
 struct CasePair {
   char32_t upper;
   char32_t lower;
-  char32_t count;  // of pairs, one behind the other
+  char32_t count;  // number of consecutive pairs
 };
 constexpr CasePair kLaterPairs[] = {{0x1C89, 0x1C8A, 1}, {0xA7CB, 0x264, 1},
                                     {0xA7CC, 0xA7CD, 1}, {0xA7DA, 0xA7DB, 1},
@@ -54,9 +54,9 @@ char32_t OtherCase(char32_t code) {
   return 0;
 }
 
-// The other cases of the letters that the class takes and whose other case it does not take.
+// The other cases of letters in the class, as far as the class lacks them.
 std::vector<CodeRange> MissingCases(const std::string& one_class) {
-  const Regex regex(one_class, RegexDialect::kOniguruma);
+  const Regex regex(one_class, RegexOptions{});
   const auto takes = [&](char32_t code) {
     std::string text;
     AppendUtf8(&text, code);
@@ -76,7 +76,7 @@ std::vector<CodeRange> MissingCases(const std::string& one_class) {
   return missing;
 }
 
-// Writes an expression anew, from left to right.
+// Rewrites an expression from left to right.
 class Rewriter {
  public:
   explicit Rewriter(std::string_view expression) : text_(expression) {}
@@ -93,7 +93,7 @@ class Rewriter {
   };
 
   char At(size_t at) const { return at < text_.size() ? text_[at] : '\0'; }
-  // Where the next `mark` ends.
+  // The end of the next `mark`.
   size_t Behind(char mark) const { return std::min(text_.find(mark, at_), text_.size() - 1) + 1; }
   void Copy(size_t end) {
     out_ += text_.substr(at_, end - at_);
@@ -121,7 +121,7 @@ class Rewriter {
     }
   }
 
-  // A character that stands for itself, with its other case.
+  // A character that represents itself, with its other case.
   void Character() {
     size_t end = at_;
     const char32_t other = OtherCase(NextCodePoint(text_, &end));
@@ -131,7 +131,7 @@ class Rewriter {
     at_ = end;
   }
 
-  // "(", and what follows it up to the first part of the group. (?i) holds to the group's end.
+  // "(" and the text up to the first part of the group. (?i) holds to the end of the group.
   void Group() {
     if (At(at_ + 1) == '?' && At(at_ + 2) == '#') return Copy(Behind(')'));  // a comment
     size_t end = at_ + 1;
@@ -147,7 +147,7 @@ class Rewriter {
         is_flags = flag == '-' || std::isalpha(static_cast<unsigned char>(flag)) != 0;
       }
     }
-    if (is_flags && At(end) == ')') {  // (?i): no group of its own
+    if (is_flags && At(end) == ')') {  // (?i): no new group
       flags_ = flags;
       return Copy(end + 1);
     }
@@ -156,14 +156,14 @@ class Rewriter {
     Copy(is_flags ? end + 1 : at_ + 1);
   }
 
-  // A class with everything in it. Under (?i) Oniguruma adds other cases to the outermost class.
+  // A class with all its parts. Under (?i) Oniguruma adds other cases to the outermost class.
   void Class() {
     const std::string before = std::move(out_);
     out_.clear();
     ++at_;
     const bool negated = At(at_) == '^';
     if (negated) ++at_;
-    if (At(at_) == ']') Copy(at_ + 1);  // stands for itself
+    if (At(at_) == ']') Copy(at_ + 1);  // represents itself
     while (at_ < text_.size() && At(at_) != ']') ClassItem();
     const std::string members = std::move(out_);
     out_ = before;
@@ -191,7 +191,7 @@ class Rewriter {
     --depth_;
   }
 
-  // [:alpha:] and the like, of which Oniguruma's versions have different ideas.
+  // Refuses [:alpha:] and the like: Oniguruma's versions differ in their characters.
   void RefusePosixBracket() const {
     const size_t end = text_.find(":]", at_ + 2);
     if (end == std::string_view::npos) return;
@@ -210,7 +210,7 @@ class Rewriter {
     }
   }
 
-  // At a backslash outside of a class: a property takes no other cases there under (?i).
+  // A backslash outside a class. Under (?i) a property gets no other cases there.
   void BareEscape() {
     const char kind = At(at_ + 1);
     if (kind == 'X' || kind == 'y' || kind == 'Y') {
@@ -237,15 +237,15 @@ class Rewriter {
     if (property) out_ += ')';
   }
 
-  // Outside of a class \w also takes the superscripts and fractions of Latin-1: Oniguruma looks
-  // them up in a table of its own there.
+  // Outside a class, \w also matches the superscripts and fractions of Latin-1: Oniguruma uses
+  // another table there.
   void BareWord(bool negated) {
     const std::string word = "\\w\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
     out_ += fmt::format("(?-i:{})", Widened(word, negated, WideningOf("w")));
     at_ += 2;
   }
 
-  // At a backslash: adds \p{...}, \P{...}, \d, \D, \w or \W widened, else the escaped character.
+  // A backslash. Adds \p{...}, \P{...}, \d, \D, \w or \W widened, else the escaped character.
   void Escape() {
     const char kind = At(at_ + 1);
     if (kind == 'd' || kind == 'D' || kind == 'w' || kind == 'W') {
@@ -275,7 +275,7 @@ class Rewriter {
   size_t at_ = 0;
   std::string out_;
   Flags flags_;
-  std::vector<Flags> outer_;  // of the groups around this place
+  std::vector<Flags> outer_;  // of the groups around the current place
   int depth_ = 0;             // of the class that is being written
 };
 

@@ -27,10 +27,10 @@
 namespace evald {
 namespace {
 
-// Changes when the same files begin to give other tokens.
+// Change it if the same files begin to give other tokens.
 constexpr std::string_view kRulesVersion = "evald-tokenizer-3\n";
 
-// A tokenizer.json as its class changes it, and the tokens that are added.
+// A tokenizer.json as changed by its class, and the added tokens.
 struct Blueprint {
   tok::TokenizerJson file;
   tok::SpecialTokens special;
@@ -91,7 +91,7 @@ Json Part(const Json& json, const std::string& key) {
   return found == json.end() ? Json() : *found;
 }
 
-// `truncation` and `padding` are left aside: transformers switches both off for a plain call.
+// `truncation` and `padding` are ignored: transformers switches both off for a plain call.
 HfTokenizer::HfTokenizer(Blueprint blueprint, const std::string& where)
     : normalizer_(
           tok::MakeNormalizer(Part(blueprint.file.json, "normalizer"), where + ": normalizer")),
@@ -132,7 +132,7 @@ void HfTokenizer::ArrangeEnds(const tok::SpecialTokens& special) {
   if (special.ends->eos && eos_id_ >= 0) arrangement_.with_special.push_back(eos_id_);
 }
 
-// A token must get the id that a file gives it: with another the model would see another token.
+// A token must get the id that its file gives. With another id the model would see another token.
 void HfTokenizer::AddTokens(const std::vector<tok::DeclaredToken>& batch,
                             const std::string& where) {
   std::vector<tok::AddedToken> tokens;
@@ -187,10 +187,10 @@ std::vector<int32_t> HfTokenizer::Encode(std::string_view text, bool add_special
   }
   const std::vector<int32_t>& places =
       add_special_tokens ? arrangement_.with_special : arrangement_.without_special;
-  constexpr size_t kBytesPerToken = 3;  // a guess that seldom makes the list grow
+  constexpr size_t kBytesPerToken = 3;  // a guess; rarely too low
   std::vector<int32_t> tokens;
   tokens.reserve(text.size() / kBytesPerToken + places.size());
-  std::optional<std::pair<size_t, size_t>> encoded;  // where the tokens of the text stand
+  std::optional<std::pair<size_t, size_t>> encoded;  // place of the text's tokens
   for (const int32_t place : places) {
     if (place != tok::Arrangement::kText) {
       tokens.push_back(place);
@@ -205,8 +205,8 @@ std::vector<int32_t> HfTokenizer::Encode(std::string_view text, bool add_special
   return tokens;
 }
 
-// Ids that no token has are left out, as the tokenizers library does. An added token whose text the
-// normalizer changes is spelled as the normalizer makes it, and then is no longer known as special.
+// Ids without a token are left out, as in the tokenizers library. If the normalizer changes the
+// text of an added token, the token is spelled in the changed form and no longer counts as special.
 std::string HfTokenizer::Decode(const std::vector<int32_t>& tokens,
                                 bool skip_special_tokens) const {
   std::vector<std::string> spelled;
@@ -224,8 +224,8 @@ std::string HfTokenizer::Decode(const std::vector<int32_t>& tokens,
   return text;
 }
 
-// Names everything that decides an encoding: the class's parts stand there although they follow
-// from the class, so that a change of its rules changes the key.
+// Names everything that decides an encoding. The parts that the class sets are included although
+// the class determines them, so a change of the class's rules changes the key.
 std::string KeyOf(std::string_view text, const Json& file, const tok::SpecialTokens& special) {
   Json parts = Json::object();
   for (const char* name : {"normalizer", "pre_tokenizer", "post_processor", "decoder"}) {

@@ -6,10 +6,10 @@
 
 namespace evald::tok {
 
-/// What becomes of two neighbouring symbols.
+/// The result of merging two neighbouring symbols.
 struct Merge {
-  int32_t rank = 0;  ///< the lowest of a word is merged first
-  int32_t id = 0;    ///< the token that they become
+  int32_t rank = 0;  ///< the lowest rank in a word is merged first
+  int32_t id = 0;    ///< the token that replaces the two
 };
 
 /// The merges of a model by the ids of their two symbols: open addressing, at most half full.
@@ -19,7 +19,7 @@ class MergeTable {
   MergeTable() : slots_(kSlotsMin) {}
 
   void Reserve(size_t merges);
-  /// A pair that is set again keeps the later merge.
+  /// If a pair is set again, the later merge counts.
   void Set(int32_t left, int32_t right, Merge merge);
 
   /// Null for a pair that is never merged.

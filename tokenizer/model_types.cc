@@ -143,7 +143,7 @@ constexpr const char* kOverriding =
     "molmo2 nemotron nvfp4 opencua openvla paddleocr_vl phi3 phi3_v phimoe qwen2 qwen3_5 "
     "qwen3_5_moe qwen3_5_moe_text qwen4_exp siglip2 smolvlm step3_vl vipllava";
 
-// Classes of no model type.
+// Classes that belong to no model type.
 constexpr const char* kFurther =
     "AutoTokenizer BasicTokenizer BertTokenizerLegacy CharacterTokenizer CodeGenTokenizer "
     "ConvBertTokenizer DPRContextEncoderTokenizer DPRReaderTokenizer DistilBertTokenizer "

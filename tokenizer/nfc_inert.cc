@@ -15,7 +15,7 @@ namespace {
 constexpr char32_t kCodePoints = 0x110000;
 
 bool IsSyllable(char32_t code) { return code >= 0xAC00 && code <= 0xD7A3; }
-// Vowels and final consonants of Hangul, which compose with what stands before them.
+// Vowels and final consonants of Hangul. They compose with the character before them.
 bool IsLaterJamo(char32_t code) {
   return (code >= 0x1161 && code <= 0x1175) || (code >= 0x11A8 && code <= 0x11C2);
 }
@@ -24,7 +24,7 @@ const utf8proc_property_t& PropertyOf(char32_t code) {
   return *utf8proc_get_property(static_cast<utf8proc_int32_t>(code));
 }
 
-// A starter that composes with nothing before it.
+// A starter that never composes with the character before it.
 bool StandsAlone(char32_t code) {
   const utf8proc_property_t& property = PropertyOf(code);
   const bool second = property.comb_index != UINT16_MAX && property.comb_index >= 0x8000;

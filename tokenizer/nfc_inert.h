@@ -4,10 +4,9 @@
 
 namespace evald::tok {
 
-/// Whether valid UTF-8 text consists of characters alone that NFC leaves as they are whatever
-/// stands beside them: starters that do not change and compose with nothing before them. Such a
-/// text is in NFC (UAX 15, "Detecting Normalization Forms"). False says nothing. Any thread may
-/// call it.
+/// True if NFC certainly leaves the text (valid UTF-8) unchanged. Such a text consists only of
+/// starters that do not change and never compose with the character before them (UAX 15, "Detecting
+/// Normalization Forms"). If false, the text may or may not be in NFC. Any thread may call it.
 bool IsSurelyNfc(std::string_view text);
 
 }  // namespace evald::tok

@@ -12,13 +12,13 @@ namespace evald::tok {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  /// Valid UTF-8 in, valid UTF-8 out.
+  /// Input and output are valid UTF-8.
   virtual std::string Apply(std::string text) const = 0;
 };
 
-/// The `normalizer` of a tokenizer.json; null for JSON null. Serves NFC, NFD, NFKC, NFKD,
-/// Lowercase, Strip, StripAccents, Prepend, Replace, ByteLevel and Sequence; throws Error(kInput)
-/// that names any other.
+/// The `normalizer` of a tokenizer.json; null for JSON null. Supports NFC, NFD, NFKC, NFKD,
+/// Lowercase, Strip, StripAccents, Prepend, Replace, ByteLevel and Sequence. For any other type,
+/// throws Error(kInput), which names the type.
 std::unique_ptr<Normalizer> MakeNormalizer(const Json& json, const std::string& where);
 
 }  // namespace evald::tok

@@ -41,7 +41,7 @@ Cover FindRegex(std::string_view text, const Regex& regex) {
   for (size_t at = 0; regex.Search(text, at, &match);) {
     const auto [begin, end] = match[0];
     if (begin == end && end == last_end) {
-      // Where the last match ended: look again behind the next code point.
+      // The last match ended here. The search goes on after the next code point.
       if (at >= text.size()) break;
       NextCodePoint(text, &at);
       continue;
@@ -101,7 +101,7 @@ std::vector<Stretch> JoinAlike(const Cover& cover) {
 
 Pattern Pattern::FromRegex(const std::string& expression) {
   Pattern pattern;
-  pattern.regex_.emplace(WidenProperties(expression), RegexDialect::kOniguruma);
+  pattern.regex_.emplace(WidenProperties(expression), RegexOptions{});
   return pattern;
 }
 

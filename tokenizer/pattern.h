@@ -21,17 +21,19 @@ struct Stretch {
 /// Stretches that cover a text from left to right.
 using Cover = std::vector<Stretch>;
 
-/// {"String": "..."} or {"Regex": "..."} of a tokenizer.json. Any thread may call it.
+/// {"String": "..."} or {"Regex": "..."} of a tokenizer.json. Several threads may use
+/// one Pattern at once.
 class Pattern {
  public:
-  /// Throws Error(kInput) "<where>: ..." for anything else and for a bad expression.
+  /// Throws Error(kInput) "<where>: ..." for any other form and for a bad expression.
   static Pattern FromJson(const Json& json, const std::string& where);
   static Pattern FromRegex(const std::string& expression);
 
-  /// Matches do not overlap. An empty match that touches the match before it does not count. Throws
-  /// Error(kInput) for an expression that goes back too often on this text.
+  /// Returns a cover of `text`: the matches, and the stretches between them. Matches do not
+  /// overlap. An empty match that touches the match before it does not count. Throws Error(kInput)
+  /// if the expression backtracks too often on this text.
   Cover Find(std::string_view text) const;
-  /// `text` with `replacement` in the place of every match.
+  /// `text` with every match replaced by `replacement`.
   std::string Replace(std::string_view text, std::string_view replacement) const;
 
  private:
@@ -39,25 +41,26 @@ class Pattern {
 
   Cover FindExpression(std::string_view text) const;
 
-  std::string where_;    // of the pattern in its file; "" for one of evald's own
-  std::string literal_;  // used when there is no expression; never empty
+  std::string where_;    // place of the pattern in its file; "" for evald's own patterns
+  std::string literal_;  // used if there is no expression; never empty
   std::optional<Regex> regex_;
 };
 
-/// Every code point for which `matches` holds is a match of its own.
+/// A cover of `text`. Each code point for which `matches` is true is one match.
 Cover FindCodePoints(std::string_view text, const std::function<bool(char32_t)>& matches);
 
-/// Swaps what is a match and what is not.
+/// The same stretches: matches become non-matches, and the other way round.
 Cover Inverted(Cover cover);
 
-/// What becomes of the matches when a text is split (the SplitDelimiterBehavior of the tokenizers
+/// The treatment of matches when a text is split (the SplitDelimiterBehavior of the tokenizers
 /// library).
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 /// Throws Error(kInput) "<where>: ..." for an unknown name.
 SplitBehavior SplitBehaviorFromString(const std::string& name, const std::string& where);
 
-/// The byte ranges of the pieces, some of them maybe empty.
+/// Splits a text at the matches of `cover` and returns the byte ranges of the pieces. Some may be
+/// empty. Their `match` has no meaning.
 std::vector<Stretch> ApplyBehavior(const Cover& cover, SplitBehavior behavior);
 
 }  // namespace evald::tok

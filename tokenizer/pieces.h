@@ -11,11 +11,11 @@ namespace evald::tok {
 struct Piece {
   size_t begin = 0;
   size_t end = 0;
-  bool at_start = false;  ///< begins where the input begins
+  bool at_start = false;  ///< begins at the beginning of the input
 };
 
-/// A text and the pieces that it is split into, from left to right. Its buffers are used again for
-/// the next text. One thread.
+/// A text and its pieces from left to right. The buffers are used again for the next text. One
+/// thread.
 struct Pieces {
   std::string text;
   std::vector<Piece> list;
@@ -29,7 +29,7 @@ struct Pieces {
     return std::string_view(text).substr(piece.begin, piece.end - piece.begin);
   }
 
-  /// Replaces each piece by those that `split(piece, &list)` adds to a new list.
+  /// Replaces each piece by the pieces that `split(piece, &list)` adds to a new list.
   template <typename Split>
   void Refine(Split split) {
     spare_list_.clear();
@@ -37,7 +37,7 @@ struct Pieces {
     list.swap(spare_list_);
   }
 
-  /// Writes each piece anew: `spell(view of the piece, at_start, &text)` adds its new text.
+  /// Rewrites each piece: `spell(view of the piece, at_start, &text)` adds its new text.
   template <typename Spell>
   void Rewrite(Spell spell) {
     spare_text_.clear();

@@ -23,10 +23,10 @@ std::vector<int32_t> IdsOf(const Json& special_tokens, const std::string& name,
   return ids;
 }
 
-// What stands one behind the other: each part is a list of tokens, or the text.
+// Consecutive parts. Each part is a list of tokens, or the text.
 using Parts = std::vector<std::vector<int32_t>>;
 
-// A template names ids by reference: a short file could ask for any number of them, for every text.
+// A template names ids by reference, so a short file could add any number of them to every text.
 constexpr size_t kAddedMax = 4096;
 
 void CheckCount(size_t tokens, const std::string& where) {
@@ -35,7 +35,7 @@ void CheckCount(size_t tokens, const std::string& where) {
               fmt::format("{}: adds more than {} tokens to every text", where, kAddedMax));
 }
 
-// The part that the sequence A or B of a template means.
+// The part that a template calls sequence A or B.
 const std::vector<int32_t>& PartNamed(const Parts& parts, const std::string& name,
                                       const std::string& where) {
   const size_t index = name == "A" ? 0 : name == "B" ? 1 : parts.size();

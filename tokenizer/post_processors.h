@@ -8,19 +8,23 @@
 
 namespace evald::tok {
 
-/// The tokens of a text and those put around it, in their order.
+/// The tokens of a text and the tokens put around it, in order: once for a text with special
+/// tokens, once for a text without.
 struct Arrangement {
   static constexpr int32_t kText =
-      -1;  ///< stands for the tokens of the text, once or several times
+      -1;  ///< represents the tokens of the text, once or several times
 
   std::vector<int32_t> with_special = {kText};
   std::vector<int32_t> without_special = {kText};
 };
 
-/// What the `post_processor` of a tokenizer.json does to a single text. Serves TemplateProcessing,
-/// ByteLevel (which touches offsets only) and Sequence; throws Error(kInput) that names any other.
-/// The parts that one template puts together are a pair of texts to the next template of a
-/// Sequence, as in tokenizers 0.23; more than two parts are refused, which the library cannot do.
+/// The effect of a tokenizer.json's `post_processor` on a single text. Supports TemplateProcessing,
+/// ByteLevel (which changes only offsets) and Sequence. For any other type of post-processor,
+/// throws Error(kInput), which names the type.
+///
+/// In a Sequence, a template gets the parts that the template before it put together. As in
+/// tokenizers 0.23, two parts are a pair of texts to the next template. If there are more than two,
+/// ReadPostProcessor throws: the library cannot handle that either.
 Arrangement ReadPostProcessor(const Json& json, const std::string& where);
 
 }  // namespace evald::tok

@@ -17,7 +17,7 @@
 namespace evald::tok {
 namespace {
 
-// Adds the parts of `piece`, whose bytes are counted from its beginning.
+// Adds the parts of `piece`. Their bytes are counted from the beginning of the piece.
 void Take(const Piece& piece, const std::vector<Stretch>& parts, std::vector<Piece>* out) {
   for (const Stretch& part : parts) {
     if (part.begin == part.end) continue;
@@ -26,7 +26,7 @@ void Take(const Piece& piece, const std::vector<Stretch>& parts, std::vector<Pie
   }
 }
 
-// Splits every piece at what `find` finds in it.
+// Splits every piece at the matches of `find`.
 class Splitter : public PreTokenizer {
  public:
   using Finder = std::function<Cover(std::string_view)>;
@@ -68,7 +68,7 @@ class ByteLevel : public PreTokenizer {
  public:
   ByteLevel(const Json& json, Spelling spelling, const std::string& where)
       : spelling_(spelling), add_prefix_space_(Field<bool>(json, "add_prefix_space", where)) {
-    // trim_offsets decides offsets only, which evald does not report.
+    // trim_offsets changes only offsets, and evald reports none.
     CheckMembers(json, {"add_prefix_space", "trim_offsets", "use_regex"}, where);
     if (FieldOr<bool>(json, "use_regex", true, where)) {
       words_.emplace(*WordPattern::Recognize(kGpt2Pattern));
@@ -154,7 +154,7 @@ std::unique_ptr<PreTokenizer> Make(const Json& json, bool normalized, Spelling s
 
 class SequencePreTokenizer : public PreTokenizer {
  public:
-  // `spelling` is that of what the last part gives.
+  // `spelling` is the spelling of the last part's words.
   SequencePreTokenizer(const Json& json, bool normalized, Spelling spelling,
                        const std::string& where) {
     CheckMembers(json, {"pretokenizers"}, where);
@@ -215,7 +215,7 @@ std::unique_ptr<PreTokenizer> AtCodePoints(bool (*matches)(char32_t), SplitBehav
       [matches](std::string_view text) { return FindCodePoints(text, matches); }, behavior);
 }
 
-// \w+|[^\w\s]+, everything else removed.
+// \w+|[^\w\s]+. Everything else is removed.
 Cover FindWordsAndSigns(std::string_view text) {
   enum Class { kSpace, kWord, kSign };
   const auto class_of = [](char32_t code) {

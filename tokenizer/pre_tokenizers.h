@@ -9,27 +9,28 @@
 
 namespace evald::tok {
 
-/// Splits (and spells) pieces of text before the model sees them. Immutable; any thread may call
+/// Splits (and spells) pieces of text before the model gets them. Immutable; any thread may call
 /// it.
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  /// Replaces each piece by the pieces it is split into. Empty pieces are left out.
+  /// Replaces each piece by its parts. Empty parts are left out.
   virtual void Apply(Pieces* pieces) const = 0;
-  /// Whether it treats the piece at the start of the input in a way of its own.
+  /// Whether the piece at the beginning of the input is treated differently.
   virtual bool LooksAtStart() const { return false; }
 };
 
-/// A `pre_tokenizer`, null for none, and what the words are that it gives the model.
+/// A `pre_tokenizer` (null for none), and the form of the words that it gives to the model.
 struct PreTokenization {
   std::unique_ptr<PreTokenizer> splitter;
   Spelling spelling = Spelling::kText;
 };
 
-/// The `pre_tokenizer` of a tokenizer.json; null for JSON null. Serves ByteLevel, Split, Digits,
-/// Metaspace, Punctuation, Whitespace, WhitespaceSplit and Sequence; throws Error(kInput) that
-/// names any other. `normalized` says whether the tokenizer has a normalizer. A last ByteLevel
-/// leaves the bytes as they are and says so: the model knows how its vocabulary spells them.
+/// The `pre_tokenizer` of a tokenizer.json; null for JSON null. Supports ByteLevel, Split, Digits,
+/// Metaspace, Punctuation, Whitespace, WhitespaceSplit and Sequence. For any other type, throws
+/// Error(kInput), which names the type. `normalized`: the tokenizer has a normalizer. If ByteLevel
+/// comes last, words go to the model as bytes (PreTokenization::spelling): the model itself knows
+/// how its vocabulary spells them.
 PreTokenization MakePreTokenizer(const Json& json, bool normalized, const std::string& where);
 
 }  // namespace evald::tok

@@ -129,10 +129,10 @@ const std::vector<Row>& Rows() {
 
 struct Union {
   const char* name;
-  std::vector<std::string> parts;  // of Rows
+  std::vector<std::string> parts;  // names of Rows
 };
 
-// Properties that are made of others, and those that are the same in both.
+// Properties that are unions of others, and properties that both libraries define alike.
 const std::vector<Union>& Unions() {
   static const std::vector<Union> unions = {
       {"L", {"Lu", "Ll", "Lm", "Lo"}},
@@ -166,7 +166,7 @@ const std::vector<Union>& Unions() {
   return unions;
 }
 
-// As Oniguruma compares them: without regard to case, spaces, hyphens and low lines.
+// The name without case, spaces, hyphens and underscores, as Oniguruma compares names.
 std::string Plain(std::string_view name) {
   std::string plain;
   for (const char c : name) {

@@ -8,17 +8,18 @@
 
 namespace evald::tok {
 
-/// What a Unicode property takes in tokenizers 0.23 (Unicode 16) and does not in Debian 12's
-/// Oniguruma 6.9.8, found by asking both about every code point
-/// (tests/oracle/tokenizer_properties.py). No property has lost a character but the ones that are
-/// not served (C, Cn) and Mn, of which `less` says so.
+/// The difference of a Unicode property between tokenizers 0.23 (Unicode 16) and Debian 12's
+/// Oniguruma 6.9.8. tests/oracle/tokenizer_properties.py found it by asking both libraries about
+/// every code point. Only Mn (see `less`) and the properties that are not served (C, Cn) have lost
+/// characters.
 struct Widening {
   std::vector<CodeRange> more;
   std::vector<CodeRange> less;
 };
 
-/// Of a property by its name in any spelling that Oniguruma takes ("L", "han", "Script_Extensions"
-/// is none). Throws Error(kInput) that names a property that is not served, with those that are.
+/// The widening of a property. Its name may have any spelling that Oniguruma accepts: "L", "han"
+/// (not "Script_Extensions"). Throws Error(kInput) for a property that is not served. The error
+/// names it and those that are served.
 Widening WideningOf(std::string_view name);
 
 }  // namespace evald::tok

@@ -12,7 +12,7 @@
 
 namespace evald::tok {
 
-/// What encoding one text needs: buffers, and the words that are remembered. One thread at a time.
+/// The buffers for encoding one text, and the remembered words. One thread at a time.
 struct Scratch {
   std::vector<Segment> raw_segments;
   std::vector<Segment> normalized_segments;
@@ -21,11 +21,11 @@ struct Scratch {
   BpeModel::Scratch model;
 };
 
-/// Lends scratches, so that threads do not share one; as many are kept as were lent at once. Any
+/// Lends a Scratch to each thread that encodes. The pool keeps as many as were lent at once. Any
 /// thread may call it.
 class ScratchPool {
  public:
-  /// A scratch until the end of its life. Must not outlive the pool.
+  /// Holds a Scratch until it is destroyed. Must not outlive the pool.
   class Loan {
    public:
     Loan(ScratchPool* pool, std::unique_ptr<Scratch> scratch)

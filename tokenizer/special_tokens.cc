@@ -13,10 +13,10 @@
 namespace evald::tok {
 namespace {
 
-// The tokens that files give under ids. A token that is named again takes its flags from here.
+// The tokens that files list with ids. A token that is named again takes its flags from here.
 using Decoder = std::map<int64_t, AddedToken>;
 
-// A token as a file names it: a text, which has no flags of its own, or an object.
+// A token as a file names it: a text, which has no flags, or an object.
 struct NamedToken {
   AddedToken token;
   bool is_text = false;
@@ -40,7 +40,7 @@ NamedToken ReadToken(const Json& json, const std::string& where) {
                                              where, json.type_name()));
 }
 
-// Puts the token in the place of one of that name, or behind all.
+// Replaces the token of this name, or appends the token.
 void Set(const std::string& name, NamedToken token, NamedTokens* tokens) {
   for (auto& [known, value] : *tokens) {
     if (known != name) continue;
@@ -59,7 +59,7 @@ int64_t IdOf(const std::string& key, const std::string& where) {
       fmt::format("{}: added_tokens_decoder: found the key '{}', expected an id", where, key));
 }
 
-// added_tokens_decoder; where there is none, added_tokens.json and then tokenizer.json.
+// added_tokens_decoder. If there is none: added_tokens.json, and then tokenizer.json.
 Decoder ReadDecoder(const TokenizerConfig& config, const Json& file, const std::string& where,
                     const std::set<std::string>& named) {
   Decoder decoder;
@@ -84,7 +84,7 @@ Decoder ReadDecoder(const TokenizerConfig& config, const Json& file, const std::
   return decoder;
 }
 
-// The default of an attribute where no file speaks of it; null for none.
+// The default of an attribute that no file names; null for none.
 const char* DefaultOf(const ClassRules& rules, const std::string& name) {
   if (name == "bos_token") return rules.bos;
   if (name == "eos_token") return rules.eos;
@@ -93,8 +93,8 @@ const char* DefaultOf(const ClassRules& rules, const std::string& name) {
   return nullptr;
 }
 
-// The padding of a tokenizer.json names its token to the classes that have no argument of their
-// own for it.
+// The padding token's name from the `padding` of a tokenizer.json. It counts for classes that have
+// no argument of their own for the padding token.
 std::string PaddingToken(const ClassRules& rules, const Json& file) {
   if (rules.build != Build::kFromFile && rules.build != Build::kLlama) return "";
   const auto padding = file.find("padding");
@@ -102,7 +102,7 @@ std::string PaddingToken(const ClassRules& rules, const Json& file) {
   return padding->value("pad_token", "");
 }
 
-// bos_token to mask_token.
+// The attributes from bos_token to mask_token.
 NamedTokens ReadAttributes(const TokenizerConfig& config, const ClassRules& rules,
                            const Json& file) {
   NamedTokens tokens;
@@ -121,7 +121,7 @@ NamedTokens ReadAttributes(const TokenizerConfig& config, const ClassRules& rule
   return tokens;
 }
 
-// image_token and the like: first those that are left among the settings.
+// image_token and the like. Those that are left among the settings come first.
 void AddOwnNames(const TokenizerConfig& config, NamedTokens* tokens) {
   for (const auto& [key, value] : config.settings.items()) {
     const bool fits = value.is_string() || (value.is_object() && value.contains("content"));
@@ -143,8 +143,8 @@ std::vector<NamedToken> ReadExtra(const TokenizerConfig& config) {
   return tokens;
 }
 
-// What TokenizersBackend.__init__ adds to what the backend has: every token of the decoder in order
-// of id, then the named and the extra ones that are not known yet.
+// The tokens that TokenizersBackend.__init__ adds to those of the backend: every token of the
+// decoder in the order of ids, then the named and the extra tokens that are not known yet.
 std::vector<DeclaredToken> Missing(const Decoder& decoder, const std::set<std::string>& in_backend,
                                    const NamedTokens& named, const std::vector<NamedToken>& extra) {
   std::set<std::string> known = in_backend;
@@ -167,7 +167,7 @@ std::vector<DeclaredToken> Missing(const Decoder& decoder, const std::set<std::s
   return missing;
 }
 
-// Qwen2Tokenizer adds all of them once more, without the flags that files give them.
+// Qwen2Tokenizer adds all of them again, without the flags that files give them.
 std::vector<DeclaredToken> AllAgain(const NamedTokens& named,
                                     const std::vector<NamedToken>& extra) {
   std::vector<DeclaredToken> again;
@@ -180,8 +180,8 @@ std::vector<DeclaredToken> AllAgain(const NamedTokens& named,
   return again;
 }
 
-// special_tokens_map.json alone can still carry add_bos_token and add_eos_token; GPTNeoXTokenizer
-// sets its template in any case.
+// Only special_tokens_map.json can still carry add_bos_token and add_eos_token. GPTNeoXTokenizer
+// always sets its template.
 std::optional<AddedEnds> ReadEnds(const TokenizerConfig& config, const ClassRules& rules) {
   const bool given =
       config.settings.contains("add_bos_token") || config.settings.contains("add_eos_token");
@@ -203,14 +203,14 @@ SpecialTokens ReadSpecialTokens(const TokenizerConfig& config, const ClassRules&
                                 const Json& file, const std::string& where) {
   NamedTokens named = ReadAttributes(config, rules, file);
   const std::vector<NamedToken> extra = ReadExtra(config);
-  std::set<std::string> special;  // that the files name
+  std::set<std::string> special;  // special tokens that the files name
   for (const auto& [name, token] : named) {
     if (config.settings.contains(name)) special.insert(token.token.content);
   }
   for (const NamedToken& token : extra) special.insert(token.token.content);
   const Decoder decoder = ReadDecoder(config, file, where, special);
   for (auto& [name, token] : named) {
-    if (!config.settings.contains(name)) continue;  // a default keeps its own flags
+    if (!config.settings.contains(name)) continue;  // a default keeps its flags
     for (const auto& [id, added] : decoder) {
       if (added.content == token.token.content) token = {added, false};
     }
@@ -238,7 +238,7 @@ Json NamedTokenContents(const ReadFolder& directory) {
   const ClassRules* rules = FindClass(PickClass(config.class_files, text).name);
   const ClassRules without_defaults = {.name = "", .build = Build::kFromFile};
   Json file = Json::object();
-  if (text.find("\"pad_token\"") != std::string::npos) {  // of its padding
+  if (text.find("\"pad_token\"") != std::string::npos) {  // the name of the padding token
     file["padding"] = ParseTokenizerJson(text, path.string()).json.value("padding", Json());
   }
   const SpecialTokens tokens =

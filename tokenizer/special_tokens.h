@@ -14,25 +14,25 @@
 
 namespace evald::tok {
 
-/// A token that is to be added, and the id that a file says it has.
+/// A token to be added, and the id that a file gives it.
 struct DeclaredToken {
   AddedToken token;
   std::optional<int64_t> id;
 };
 
-/// Whether BOS and EOS stand around a text in place of what the post-processor says.
+/// Whether BOS and EOS stand around a text. Replaces the rule of the post-processor.
 struct AddedEnds {
   bool bos = false;
   bool eos = false;
 };
 
-/// What the class of a tokenizer makes of the tokens that the files name, as
+/// The tokens that a tokenizer's class makes of those that the files name, as
 /// TokenizersBackend.__init__ of transformers 5.23 does.
 struct SpecialTokens {
   /// "bos_token" and the like with their contents, in transformers' order: bos, eos, unk, sep, pad,
-  /// cls, mask, then those of names of their own.
+  /// cls, mask, then tokens with names of their own.
   std::vector<std::pair<std::string, std::string>> named;
-  /// The tokens to add; a list is added in one go (see AddedTokens::Add).
+  /// The tokens to add. Each list is one batch (see AddedTokens::Add).
   std::vector<std::vector<DeclaredToken>> batches;
   std::optional<AddedEnds> ends;
 
@@ -46,13 +46,14 @@ SpecialTokens ReadSpecialTokens(const TokenizerConfig& config, const ClassRules&
                                 const Json& file, const std::string& where);
 
 /// The contents of the named tokens of a checkpoint's folder, by name in transformers' order, as
-/// chat templates see them (special_tokens_map). A class that is not served has no defaults here.
+/// chat templates see them (special_tokens_map). If the class is not served, it has no defaults
+/// here.
 Json NamedTokenContents(const ReadFolder& directory);
 
 /// The added_tokens of a tokenizer.json.
 std::vector<DeclaredToken> ReadAddedTokens(const Json& file, const std::string& where);
 
-/// Canonically spelled: part of the tokenizer's content key.
+/// The tokens in a canonical spelling, a part of the tokenizer's content key.
 std::string Spell(const SpecialTokens& tokens);
 
 }  // namespace evald::tok

@@ -47,7 +47,7 @@ void Symbols::Consider(const MergeTable& merges, int32_t left) {
   std::push_heap(heap_.begin(), heap_.end());
 }
 
-// Merges the symbol at `at` with the one behind it.
+// Merges the symbol at `at` with the next one.
 void Symbols::MergeAt(int32_t at, int32_t id) {
   const int32_t gone = next_[static_cast<size_t>(at)];
   const int32_t behind = next_[static_cast<size_t>(gone)];

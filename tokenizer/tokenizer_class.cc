@@ -57,7 +57,7 @@ std::string WithoutFast(std::string_view name) {
   return std::string(name);
 }
 
-// The name under which transformers 5 knows a class: several older names mean TokenizersBackend.
+// The name under which transformers 5 knows a class. Several older names mean TokenizersBackend.
 std::string Canonical(const std::string& name) {
   const std::string plain = WithoutFast(name);
   for (const char* generic : {"PreTrainedTokenizer", "PythonBackend", "BloomTokenizer"}) {
@@ -71,8 +71,8 @@ std::string TextOr(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// Whether the key is there, with an empty text: for AutoTokenizer the name of no class that it
-// knows.
+// Whether the key is present with an empty text. To AutoTokenizer such a text names a class that it
+// does not know.
 bool IsEmptyText(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && *found == "";
@@ -97,15 +97,15 @@ std::string OwnCode(const Json& tokenizer_config) {
   return last;
 }
 
-// What the files say, put together once.
+// The hints of all files about the class.
 struct Hints {
   std::string from_tokenizer_config;
   std::string from_config;
-  bool empty_in_tokenizer_config = false;  // the key is there, and names nothing
+  bool empty_in_tokenizer_config = false;  // the key is present with an empty text
   bool empty_in_config = false;
   std::string model_type;
   std::string registered;  // the class of the model type
-  bool overrides = false;  // the model type's class wins over a named one
+  bool overrides = false;  // the model type's class wins over a named class
   std::string own_code;
   std::string directory;
 
@@ -138,15 +138,15 @@ Hints HintsOf(const ClassFiles& files) {
   return hints;
 }
 
-// With auto_map, which stands for code that evald does not run: the class of transformers that is
-// used without it, if there is one.
+// auto_map names code that evald does not run. Picks the class that transformers uses without that
+// code, if there is one.
 PickedClass PickBesideOwnCode(const Hints& hints) {
   const bool left_aside = OverridesNamedClass(hints.model_type);
   const std::string& name = hints.from_tokenizer_config;
   if (!left_aside && hints.registered.empty() && !IsKnown(Canonical(name))) {
     return {hints.own_code, hints.directory + "/tokenizer_config.json: auto_map"};
   }
-  // transformers takes the file as it is for a named class that it does not know.
+  // If a class is named that transformers does not know, transformers takes the file as it is.
   if (hints.empty_in_tokenizer_config || (!name.empty() && !IsKnown(Canonical(name)))) {
     return {kFromFile, hints.directory + "/tokenizer_config.json: auto_map"};
   }
@@ -181,7 +181,7 @@ Json SequenceOf(const char* key, Json parts) {
 // Keeps the type and the merges of the model and sets everything else.
 void RebuildModel(bool fuse_unknown, bool byte_fallback, Json* file) {
   Json* model = file->is_object() && file->contains("model") ? &(*file)["model"] : nullptr;
-  if (model == nullptr || !model->is_object()) return;  // the reader of the model refuses it
+  if (model == nullptr || !model->is_object()) return;  // the model's reader refuses it
   for (const char* key :
        {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"}) {
     (*model)[key] = nullptr;
@@ -220,11 +220,11 @@ void RebuildByteLevel(Build build, const Json& settings, const std::string& wher
     (*file)["pre_tokenizer"] = SequenceOf("pretokenizers", std::move(parts));
   }
   (*file)["decoder"] = ByteLevelPart(true, true);
-  // GPTNeoXTokenizer puts a template of its own in the post-processor's place; see AddedEnds.
+  // GPTNeoXTokenizer replaces the post-processor by a template of its own; see AddedEnds.
   if (build == Build::kGptNeoX) (*file)["post_processor"] = nullptr;
 }
 
-// Whether a version such as "4.57.1" is that of transformers 5 or later.
+// Whether a version such as "4.57.1" is version 5 or later of transformers.
 bool IsVersion5(const std::string& version) {
   int major = 0;
   std::from_chars(version.data(), version.data() + version.size(), major);
@@ -241,7 +241,7 @@ PickedClass PickClass(const ClassFiles& files, std::string_view tokenizer_json) 
   const bool names_none =
       hints.empty_in_tokenizer_config || (hints.empty_in_config && !hints.registered.empty());
   if (named.empty()) return names_none ? hints.AsItIs() : hints.OfModelType();
-  // Checkpoints in the manner of Llama 3 name LlamaTokenizer, which is not made for their files.
+  // Checkpoints like Llama 3's name LlamaTokenizer, which is not made for their files.
   if (WithoutFast(named) == "LlamaTokenizer" && !hints.overrides &&
       tokenizer_json.find("\"ByteLevel\"") != std::string_view::npos) {
     return {kFromFile, hints.Named().where};
@@ -251,8 +251,8 @@ PickedClass PickClass(const ClassFiles& files, std::string_view tokenizer_json) 
   if (differs && Canonical(hints.registered) == kFromFile) return hints.OfModelType();
   if (differs && hints.overrides) return hints.OfModelType();
   if (!differs && hints.empty_in_tokenizer_config) return hints.AsItIs();
-  // For a class that it does not know, transformers takes the file as it is; but where config.json
-  // alone names the class, and the model type has none, loading fails.
+  // If transformers does not know a class, it takes the file as it is. If only config.json names
+  // the class, and the model type has none, loading fails.
   const bool fails = !differs && hints.from_tokenizer_config.empty();
   return IsKnown(Canonical(named)) || fails ? hints.Named() : hints.AsItIs();
 }

@@ -48,7 +48,7 @@ void PutMapOnTop(const Json& map, Json* settings) {
       continue;
     }
     (*settings)[key] = value;
-    // A token of this file is special whatever it says itself.
+    // A token of this file is always special, even if its object says otherwise.
     if (value.is_object() && key != kExtra) (*settings)[key]["special"] = true;
   }
 }

@@ -14,8 +14,8 @@ constexpr size_t kBytesMax = size_t{256} << 20;
 constexpr int kDepthMax = 64;
 constexpr size_t kMembersMax = 10'000;
 
-// Sees every event of the parser. The members of model.vocab go into the vocabulary and are kept
-// out of the document.
+// Gets every event of the parser. The members of model.vocab go into the vocabulary and not into
+// the document.
 class Reader {
  public:
   Reader(TokenizerJson* out, const std::string& where) : out_(out), where_(where) {}

@@ -8,15 +8,15 @@
 
 namespace evald::tok {
 
-/// A tokenizer.json with the model's vocab taken out: it has up to hundreds of thousands of
+/// A tokenizer.json without the model's vocab. The vocab has up to hundreds of thousands of
 /// members, and Json finds a member by looking through all.
 struct TokenizerJson {
   Json json;
   Vocabulary vocabulary;
 };
 
-/// Throws Error(kInput) "<where>: ..." for a text that is not JSON, is larger than 256 MiB, nests
-/// deeper than 64 levels, or has another object with more than 10,000 members.
+/// Throws Error(kInput) "<where>: ..." if the text is not JSON, is larger than 256 MiB, nests
+/// deeper than 64 levels, or has an object other than the vocab with more than 10,000 members.
 TokenizerJson ParseTokenizerJson(std::string_view text, const std::string& where);
 
 }  // namespace evald::tok

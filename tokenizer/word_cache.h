@@ -7,14 +7,14 @@
 
 namespace evald::tok {
 
-/// Remembers the tokens of short words in two tables of fixed size, one for words of up to 23 bytes
-/// and 9 tokens, one for up to 119 bytes and 33 tokens: 3 MB together. A word takes one of two
-/// places; a newcomer takes the elder's. One thread at a time.
+/// Remembers the tokens of short words in two tables of fixed size: one for words of up to 23 bytes
+/// and 9 tokens, one for up to 119 bytes and 33 tokens, 3 MB together. A word may stand in one of
+/// two places. A new word replaces the older word of the two. One thread at a time.
 class WordCache {
  public:
   WordCache();
 
-  /// Appends the tokens of `word` (not empty); false when it is not known.
+  /// Appends the tokens of `word` (not empty). False if the word is not known.
   bool Get(std::string_view word, std::vector<int32_t>* tokens) const;
   void Put(std::string_view word, const int32_t* tokens, size_t count);
 

@@ -9,7 +9,7 @@
 namespace evald::tok {
 namespace {
 
-// Of the second family, with what stands for the digits between.
+// Patterns of the second family: the texts before and after their part for digits.
 constexpr std::string_view kBeforeDigits =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)";
 constexpr std::string_view kBehindDigits = R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -25,7 +25,7 @@ class Cursor {
   bool AtEnd() const { return at_ >= text_.size(); }
   size_t at() const { return at_; }
   char32_t code() const { return code_; }
-  /// 0 for a sign; kNone at the end.
+  /// 0 for a character without a class; kNone at the end.
   uint8_t kind() const { return kind_; }
   void Next() {
     at_ = next_;
@@ -58,7 +58,7 @@ class Cursor {
   uint8_t kind_ = 0;
 };
 
-// Past all characters of one class.
+// The end of all characters of one class.
 size_t EndOfRun(Cursor cursor, uint8_t kind) {
   while (cursor.kind() == kind) cursor.Next();
   return cursor.at();
@@ -66,8 +66,9 @@ size_t EndOfRun(Cursor cursor, uint8_t kind) {
 
 bool IsNewline(char32_t code) { return code == '\r' || code == '\n'; }
 
-// \s+(?!\S)|\s+ where \s matches: all white space up to the end of the text, else all but the last
-// character of it, else the one that is there.
+// \s+(?!\S)|\s+ at a white-space character. Ends at the end of the text if only white space is
+// left, else before the last white-space character of the run, else (the run is a single character)
+// after that character.
 size_t EndOfSpace(Cursor cursor) {
   const size_t begin = cursor.at();
   size_t last = begin;
@@ -153,7 +154,7 @@ size_t WordPattern::EndGpt4(std::string_view text, size_t at) const {
     while (IsNewline(behind.code())) behind.Next();
     return behind.at();
   }
-  size_t behind_newline = 0;  // of the last one in this white space
+  size_t behind_newline = 0;  // after the last line break in this white space
   for (Cursor space = cursor; space.kind() == kSpace;) {
     const bool newline = IsNewline(space.code());
     space.Next();

@@ -7,15 +7,16 @@
 
 namespace evald::tok {
 
-/// The splitting patterns of GPT-2, and of GPT-4, Llama 3, OLMo 2 and Qwen 2, matched by hand: each
-/// of them takes every character, so that a text falls into matches without a gap. Gives exactly
-/// what Oniguruma gives for the expression, at many times the speed. Any thread may call it.
+/// The splitting patterns of GPT-2, GPT-4, Llama 3, OLMo 2 and Qwen 2, matched by hand-written
+/// code. Each pattern matches every character, so the matches cover a text without a gap. The
+/// matches are exactly those of Oniguruma for the expression, and found many times faster. Any
+/// thread may call it.
 class WordPattern {
  public:
   /// The pattern of this expression, if it is one of those.
   static std::optional<WordPattern> Recognize(std::string_view expression);
 
-  /// Where the match at byte `at` (< text.size()) of valid UTF-8 ends.
+  /// The end of the match at byte `at` (< text.size()) of valid UTF-8.
   size_t End(std::string_view text, size_t at) const {
     return gpt2_ ? EndGpt2(text, at) : EndGpt4(text, at);
   }

@@ -4,8 +4,8 @@
 
 namespace evald {
 
-/// Binds this process, and the threads it will start, to the CPUs of a list such as "0-3,8". Throws
-/// Error(kUsage) for what is not a list, Error(kInfrastructure) when the kernel refuses.
+/// Binds this process, and threads that it starts later, to the CPUs of a list such as "0-3,8".
+/// Throws Error(kUsage) for an invalid list, and Error(kInfrastructure) if the kernel refuses.
 void SetCpuAffinity(const std::string& cpus);
 
 }  // namespace evald

@@ -39,7 +39,7 @@ void Committer::Work() {
 }
 
 void Committer::Commit(std::shared_ptr<TrialState> trial, OpenTrial::Complete slice) {
-  // std::function wants what it holds to be copyable.
+  // std::function needs a copyable capture.
   Queue([this, trial, shared = std::make_shared<OpenTrial::Complete>(std::move(slice))] {
     if (trial->over) return;
     try {

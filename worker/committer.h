@@ -12,21 +12,21 @@
 
 namespace evald {
 
-/// Sends a message to the agent. Any thread may call it; it does not throw.
+/// Sends a message to the agent. Any thread may call it. Does not throw.
 using Sender = std::function<void(const protocol::Message&)>;
 
-/// Publishes finished files on a thread of its own, so that no device waits for a disk. Says
-/// SliceDone for each, TrialDone after a trial's last, and TrialFailed when a file cannot be
-/// committed; then the trial is over and the rest of its files stay as `.part`.
+/// Publishes finished files on a thread of its own, so that no device waits for a disk. Sends
+/// SliceDone for each file, TrialDone after the last file of a trial, and TrialFailed if a file
+/// cannot be committed. After a failure the trial is over, and its other files stay as `.part`.
 class Committer {
  public:
   explicit Committer(Sender send);
-  /// Commits what is queued, then returns.
+  /// Commits all queued files, then returns.
   ~Committer();
 
   void Commit(std::shared_ptr<TrialState> trial, OpenTrial::Complete slice);
   void FinishTrial(std::shared_ptr<TrialState> trial, double device_seconds);
-  /// Says Revoked once what was queued before has been done: no file of the trial changes after it.
+  /// Sends Revoked after all work queued before: no file of the trial changes after it.
   void AnswerRevoke(const protocol::Revoke& revoke);
 
  private:

@@ -20,10 +20,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr useconds_t kPollMicros = 50'000;
-constexpr mode_t kFolderMode = 01777;  // anybody may add a file, and remove only their own
+constexpr mode_t kFolderMode = 01777;  // any user may add a file, and remove only their own
 constexpr mode_t kFileMode = 0666;
 
-// What a folder may hold, whatever the device is called.
+// The device's name with characters that a folder cannot hold replaced.
 std::string FileName(std::string device) {
   for (char& c : device) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' && c != '.')
@@ -40,8 +40,8 @@ void MakeFolder(const fs::path& folder) {
   }
 }
 
-// Made by the first, opened by all others: kernels refuse O_CREAT on others' files in such a
-// folder.
+// The first process makes the file, all others open it: kernels refuse O_CREAT on other users'
+// files in such a folder.
 UniqueFd Open(const fs::path& file) {
   while (true) {
     UniqueFd fd(::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
@@ -88,11 +88,11 @@ bool DeviceLock::Take(std::chrono::milliseconds patience) {
     if (MonotonicMicros() >= until) return false;
     ::usleep(kPollMicros);
   }
-  // Only for HeldBy.
+  // The process id is only for HeldBy.
   const std::string pid = fmt::format("{}\n", ::getpid());
   const bool told =
       ::ftruncate(fd_.get(), 0) == 0 && ::pwrite(fd_.get(), pid.data(), pid.size(), 0) >= 0;
-  (void)told;  // it is held all the same
+  (void)told;  // the lock is held all the same
   return true;
 }
 

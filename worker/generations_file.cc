@@ -14,7 +14,7 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-// A file to salvage from, held open, so that it can be read after its name is gone.
+// A file to salvage from. It is held open, so that it can be read after its name is gone.
 struct Source {
   std::string name;
   MappedFile file;
@@ -29,8 +29,8 @@ std::vector<Source> OpenSources(const std::vector<std::string>& names) {
   return sources;
 }
 
-// The `.part` of this very attempt, from before a crash, must not be cut to nothing while it is
-// being read: its name goes, its content stays mapped.
+// Removes the name of an existing `.part` of this very attempt, from before a crash, and keeps its
+// content mapped: it must not be truncated while it is read.
 PendingFile OpenFresh(const fs::path& path) {
   ::unlink((path.string() + ".part").c_str());
   return PendingFile(path);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -11,54 +10,47 @@
 
 #include "base/file.h"
 #include "evald/generation.h"
+#include "worker/engine/request_key.h"
 
 namespace evald {
 
-/// The key of a request within its task; the order of the lines of a generations file.
-struct RequestKey {
-  int64_t doc_id = 0;
-  int idx = 0;
-  int repeat = 0;
-  auto operator<=>(const RequestKey&) const = default;
-};
-
-/// What became of a slice's file.
+/// The facts of a slice's committed file.
 struct GenerationsSummary {
   std::string hash;  ///< XXH3-128 of the file
   uint64_t bytes = 0;
   int64_t requests = 0;
-  int64_t truncated = 0;  ///< requests whose prompt lost tokens
+  int64_t truncated = 0;  ///< requests whose prompts lost tokens
   int64_t tokens_in = 0;
   int64_t tokens_out = 0;
-  int64_t salvaged = 0;  ///< of the requests: not answered by this attempt
+  int64_t salvaged = 0;  ///< requests whose answer an earlier attempt wrote
 };
 
-/// The generations of one slice while they are being made (docs/protocol.md, "Generations file").
+/// The generations of one slice while they are made (docs/protocol.md, "Generations file").
 ///
 /// Lines go to `<path>.part` in the order in which they finish, and to the kernel with every
-/// Flush(), so that a killed process loses at most what finished since. Commit() publishes the
-/// lines in the order of their keys: by renaming the `.part` when it is in order, else by way of a
-/// sorted copy. Equal generations give equal bytes, whatever order they finished in.
+/// Flush(), so a killed process loses at most the lines since the last Flush(). Commit() publishes
+/// the lines in the order of their keys: it renames the `.part` if that is in order, otherwise it
+/// makes a sorted copy. Equal generations give equal bytes, in whatever order they finished.
 ///
 /// One thread at a time.
 class GenerationsFile {
  public:
-  /// Begins `<path>.part` with the whole lines that `salvage` (files that may not exist, be cut
-  /// short or hold rubbish) has of documents [first, end): the first one of each key.
-  /// Throws Error(kInfrastructure) when the file cannot be written.
+  /// Begins `<path>.part` with the whole lines in `salvage` for documents [first, end), the first
+  /// one of each key. Files in `salvage` may be absent, cut short or full of rubbish. Throws
+  /// Error(kInfrastructure) if the file cannot be written.
   GenerationsFile(const std::filesystem::path& path, int64_t first, int64_t end,
                   const std::vector<std::string>& salvage);
 
-  /// Whether a generation of this kind is there for the key. Marks the key as one of the slice's
-  /// requests: salvaged lines of other keys are not committed.
+  /// Whether the file has a generation of this kind for the key already. Marks the key as one of
+  /// the slice's requests: salvaged lines with other keys are not committed.
   bool Expect(const RequestKey& key, RequestKind kind);
 
-  /// Appends; the key must have been passed to Expect. Throws Error(kInput) for a NaN,
-  /// Error(kInfrastructure) naming the path on a full disk.
+  /// Appends a generation. Its key must have been passed to Expect. Throws Error(kInput) for a NaN,
+  /// and Error(kInfrastructure) naming the path for a full disk.
   void Add(const Generation& generation);
   void Flush();
 
-  /// Publishes under the final name: written, fsynced, renamed, folder fsynced.
+  /// Publishes the file under its final name: written, fsynced, renamed, folder fsynced.
   GenerationsSummary Commit();
 
   int64_t salvaged() const { return salvaged_; }

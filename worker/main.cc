@@ -8,12 +8,15 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/text.h"
+#include "engines/engines.h"
 #include "evald/error.h"
 #include "protocol/parent_death.h"
 #include "worker/affinity.h"
+#include "worker/engine/settings.h"
+#include "worker/make_engine.h"
 #include "worker/native_devices.h"
 #include "worker/process.h"
-#include "worker/settings.h"
 
 namespace {
 
@@ -33,7 +36,7 @@ void Declare(evald::Command app, Arguments* line) {
   engine.device = "cpu:0";
   app.AddOption("--socket", &line->worker.socket, "the agent's Unix socket");
   app.AddOption("--id", &line->worker.id, "what the agent calls this worker");
-  app.AddOption("--engine", &engine.name, "native, openai, replay or emulated");
+  app.AddOption("--engine", &engine.name, evald::Join(evald::EngineNames(), ", "));
   app.AddOption("--settings", &line->settings,
                 "the engine's settings, as JSON; - reads them from standard input");
   app.AddOption("--device", &engine.device, "cpu:0 (the default), cuda:<uuid>");
@@ -52,7 +55,7 @@ void Declare(evald::Command app, Arguments* line) {
               "only print the GPUs that it would compute on, as JSON");
 }
 
-// Throws for an argument that this way of calling the worker needs.
+// Throws if an argument is missing that this use of the worker needs.
 void CheckWhole(const Arguments& line) {
   if (line.list_devices) return;
   if (line.worker.engine.name.empty())
@@ -64,13 +67,13 @@ void CheckWhole(const Arguments& line) {
   }
 }
 
-// Every user may read a command line, so the agent gives the settings on standard input.
+// Every user may read a command line, so the agent passes the settings on standard input.
 std::string SettingsText(const std::string& given) {
   return given == "-" ? evald::ReadFile("/dev/stdin") : given;
 }
 
-// What of the engine's options has a form of its own. That it has not is for the agent to hear,
-// which is connected later.
+// Reads the engine's options that have a form of their own. An error is kept for the agent, which
+// is connected later.
 void ReadEngine(Arguments* line) {
   try {
     line->worker.engine.roots = evald::ReadRoots(line->read_roots);
@@ -80,8 +83,8 @@ void ReadEngine(Arguments* line) {
   }
 }
 
-// Makes the engine, which loads nothing yet, and says on standard output what it thinks of its
-// settings (docs/protocol.md, "Settings").
+// Makes the engine, which loads nothing yet, and prints its verdict on its settings
+// (docs/protocol.md, "Settings").
 int CheckSettings(const evald::WorkerOptions& worker) {
   evald::Json answer = {{"ok", true}};
   try {
@@ -117,7 +120,7 @@ int main(int argc, char** argv) {
     evald::protocol::DieWithParent(SIGKILL, line.parent);
     ::signal(SIGPIPE, SIG_IGN);
     if (!line.cpus.empty()) evald::SetCpuAffinity(line.cpus);
-    return evald::RunWorker(line.worker);
+    return evald::RunWorker(line.worker, evald::MakeEngine);
   } catch (const evald::Error& e) {
     evald::log::Error("{}", e.what());
     return static_cast<int>(evald::ExitStatusFor(e.kind()));

@@ -1,9 +1,12 @@
+#include "worker/make_engine.h"
+
 #include <fmt/format.h>
 
-#include "base/text.h"
+#include <string_view>
+
+#include "engines/engines.h"
 #include "evald/error.h"
 #include "worker/emulated/emulated_engine.h"
-#include "worker/engine.h"
 #include "worker/native_devices.h"
 #include "worker/openai/openai_engine.h"
 #include "worker/replay/replay_engine.h"
@@ -12,7 +15,7 @@ namespace evald {
 namespace {
 
 struct Maker {
-  const char* name;
+  std::string_view name;  // EngineKind::maker
   std::unique_ptr<Engine> (*make)(const EngineOptions& options);
 };
 
@@ -25,15 +28,20 @@ constexpr Maker kMakers[] = {
 
 }  // namespace
 
-std::unique_ptr<Engine> MakeEngine(const EngineOptions& options) {
+std::vector<std::string> EngineMakers() {
   std::vector<std::string> names;
+  for (const Maker& maker : kMakers) names.emplace_back(maker.name);
+  return names;
+}
+
+std::unique_ptr<Engine> MakeEngine(const EngineOptions& options) {
+  const EngineKind& kind = EngineNamed(options.name);
   for (const Maker& maker : kMakers) {
-    if (options.name == maker.name) return maker.make(options);
-    names.push_back(maker.name);
+    if (maker.name == kind.maker) return maker.make(options);
   }
-  throw Error(ErrorKind::kUsage,
-              fmt::format("unknown engine '{}'{}", options.name, Suggestion(options.name, names)),
-              "the engines are " + Join(names, ", "));
+  throw Error(ErrorKind::kInfrastructure,
+              fmt::format("engine '{}': this worker has no code named '{}'", kind.name, kind.maker),
+              "see whether evald and its workers are of one build");
 }
 
 }  // namespace evald

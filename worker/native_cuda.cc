@@ -5,7 +5,8 @@
 
 namespace evald {
 
-// The threads that this one starts prepare a GPU's batches: they run on its side of the machine.
+// Threads that this one starts prepare a GPU's batches, so they run on the GPU's side of the
+// machine.
 std::unique_ptr<Engine> MakeNativeEngineFor(const EngineOptions& options) {
   if (!options.device.starts_with("cuda:")) return MakeNativeEngine(options);
   const int node = native::cuda::GpuOf(options.device).numa_node;

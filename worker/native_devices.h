@@ -3,14 +3,15 @@
 #include <memory>
 
 #include "evald/json.h"
-#include "worker/engine.h"
+#include "worker/engine/engine.h"
 
-/// What the native engine of a worker program computes on. The one thing in which evald-worker
-/// (native_cpu.cc) and evald-worker-cuda (native_cuda.cc) differ.
+/// The devices of a worker program's native engine. This is the only difference between
+/// evald-worker (native_cpu.cc) and evald-worker-cuda (native_cuda.cc).
 namespace evald {
 
-/// The native engine on options.device. Throws Error(kUsage) for a device that this program does
-/// not know, Error(kInfrastructure) for one that is not there, naming those that are.
+/// The native engine on options.device. Throws Error(kUsage) if this program does not know such a
+/// device. Throws Error(kInfrastructure) if the device is absent; the error names those that are
+/// there.
 std::unique_ptr<Engine> MakeNativeEngineFor(const EngineOptions& options);
 
 /// The GPUs that this program would compute on, for --list-devices (docs/protocol.md, "Devices"):

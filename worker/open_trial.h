@@ -21,8 +21,8 @@ namespace evald {
 /// again. One thread at a time.
 class PreparedCache {
  public:
-  /// Opens the folder, and attaches its tokens when `tokenizer_key` is not empty. Throws
-  /// Error(kInput) for what is not a prepared task, Error(kInfrastructure) for absent tokens.
+  /// Opens the folder, and attaches its tokens if `tokenizer_key` is not empty. Throws
+  /// Error(kInput) if it is no prepared task, and Error(kInfrastructure) if the tokens are absent.
   std::shared_ptr<const PreparedTask> Open(const std::string& folder,
                                            const std::string& tokenizer_key);
 
@@ -30,11 +30,11 @@ class PreparedCache {
   std::map<std::string, std::shared_ptr<const PreparedTask>> open_;
 };
 
-/// What the threads of a worker share of a trial.
+/// The data of a trial that a worker's threads share.
 struct TrialState {
   int64_t trial = 0;
   int attempt = 0;
-  std::atomic<bool> over{false};  ///< failed or revoked: nothing more is to be done or said
+  std::atomic<bool> over{false};  ///< failed or revoked: no more work and no more messages
 };
 
 /// One request on its way to an engine.
@@ -47,48 +47,49 @@ struct Feed {
 /// engine nor the socket. One thread at a time.
 class OpenTrial {
  public:
-  /// Checks the lease against its prepared tasks and the engine. Throws Error(kInput) for a slice
-  /// that is not one, or whose requests the engine does not serve.
+  /// Checks the lease against its prepared tasks and the engine. Throws Error(kInput) for an
+  /// invalid slice, or one whose requests the engine does not serve.
   OpenTrial(const protocol::Lease& lease, const EngineInfo& engine, PreparedCache* prepared);
 
-  /// The next request that has no generation yet and is not in flight; false when there is none.
-  /// Begins the slice's file, with what can be salvaged, at its first request. With `one_slice`
-  /// requests of a slice are given only while none of another are in flight.
+  /// The next request without a generation that is not in flight. False if there is none. Begins
+  /// the slice's file at its first request, with everything that can be salvaged. With `one_slice`,
+  /// a slice's requests come only while none of another slice are in flight.
   bool Next(Feed* feed, bool one_slice = false);
-  /// The task that Next looks at, or looked at last.
+  /// The task that Next looks at, or last looked at.
   const std::string& feeding_task() const;
-  /// Slices of which requests are in flight.
+  /// Slices with requests in flight.
   std::vector<size_t> slices_in_flight() const;
 
-  /// Keeps the answer to a request that Next gave, `seconds` after it was given to the engine.
-  /// Throws like GenerationsFile::Add.
+  /// Keeps the answer to a request of Next, `seconds` after the engine got the request. Throws like
+  /// GenerationsFile::Add.
   void Finish(size_t slice, Generation generation, double seconds);
 
-  /// The slice of `task` that begins at `first` ends at `end` from now on, or where it has been
-  /// begun. Returns its end; nothing when it is whole, or not of this trial.
+  /// Shortens the slice of `task` that begins at document `first`: the slice ends at `end`, or, if
+  /// more documents are begun already, after these. Returns its new end; nothing if the slice is
+  /// complete or not of this trial.
   std::optional<int64_t> Shorten(const std::string& task, int64_t first, int64_t end);
 
-  /// The engine computed for `seconds`; they are shared by all requests in flight, `of_all` of
-  /// which are this trial's and others'.
+  /// Adds this trial's share of `seconds` in which the engine computed. `of_all` is the number of
+  /// all requests in flight, of this trial and of others.
   void Charge(double seconds, int64_t of_all);
   /// Hands finished generations to the kernel.
   void Flush();
 
-  /// Forgets which requests are in flight: Next will give them again.
+  /// Forgets which requests are in flight: Next will return them again.
   void Rewind();
 
-  /// A slice that is whole.
+  /// A completed slice.
   struct Complete {
     protocol::Slice spec;
     std::unique_ptr<GenerationsFile> file;
     double device_seconds = 0;
     double longest_seconds = 0;  ///< of its requests
   };
-  /// The next slice that is whole now, each once.
+  /// The next completed slice, each once.
   std::optional<Complete> TakeComplete();
   bool complete() const { return taken_ == slices_.size(); }
 
-  /// Estimate of the requests that Next has still to give.
+  /// Estimated number of requests that Next will still return.
   int64_t Remaining() const;
   int64_t in_flight() const { return in_flight_; }
   const std::shared_ptr<TrialState>& state() const { return state_; }
@@ -101,7 +102,7 @@ class OpenTrial {
   struct OpenSlice {
     protocol::Slice spec;
     std::shared_ptr<const PreparedTask> task;
-    std::unique_ptr<GenerationsFile> file;  ///< null before the first request and once taken
+    std::unique_ptr<GenerationsFile> file;  ///< null before the first request, and once taken
     int64_t next_document = 0;
     int64_t in_flight = 0;
     int64_t done = 0;

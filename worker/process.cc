@@ -23,9 +23,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kHeartbeat{500};
 constexpr std::chrono::milliseconds kReceiveWait{100};
 constexpr std::chrono::seconds kStopGrace{2};
-// For the worker that had the device before to end.
+// Time for the previous worker to end and release the device.
 constexpr std::chrono::milliseconds kDevicePatience{3'000};
-// So often a worker says that it waits for its device: an agent may have begun anew.
+// A worker that waits for its device reports this so often: its agent may have restarted.
 constexpr std::chrono::seconds kWaitingEvery{10};
 
 protocol::Hello MakeHello(const std::string& id, const Json& engine) {
@@ -37,7 +37,8 @@ protocol::Hello MakeHello(const std::string& id, const Json& engine) {
   return hello;
 }
 
-// The connection as the trial loop sees it: losing the agent is not a trial's failure.
+// The connection to the agent, for the trial loop. A lost agent is not a trial's failure: Send does
+// not throw.
 class Line {
  public:
   explicit Line(protocol::Channel* channel) : channel_(channel) {}
@@ -52,7 +53,7 @@ class Line {
   }
   bool lost() const { return lost_ || channel_->closed(); }
 
-  // Nothing when none came. A message that makes no sense is told to the agent.
+  // Returns nothing if no message came. A message that makes no sense is reported to the agent.
   std::optional<protocol::Message> Receive() {
     try {
       return channel_->Receive(kReceiveWait);
@@ -71,7 +72,7 @@ class Line {
   std::atomic<bool> lost_{false};
 };
 
-// The engine's thread, and whether it has come to its end.
+// The engine's thread, and whether it has ended.
 class EngineThread {
  public:
   explicit EngineThread(TrialLoop* loop)
@@ -95,8 +96,9 @@ class EngineThread {
   std::thread thread_;  // last: it uses the others
 };
 
-// Takes the device, however long another process holds it, and tells the agent of that. Gives the
-// process's exit status where the agent wants no worker any more, nothing with the device taken.
+// Takes the device, however long another process holds it, and reports the wait to the agent.
+// Returns nothing once the device is taken, or the process's exit status if the agent wants no
+// worker any more.
 std::optional<int> TakeDevice(DeviceLock* lock, const std::string& id, protocol::Channel* channel) {
   if (lock->Take(kDevicePatience)) return std::nullopt;
   Line line(channel);
@@ -118,8 +120,9 @@ std::optional<int> TakeDevice(DeviceLock* lock, const std::string& id, protocol:
   return std::nullopt;
 }
 
-// There is no engine. The settings would be refused again anywhere; all else may work another time,
-// on a GPU that is healthy by then, or on another one. Gives the process's exit status.
+// Tells the agent that the engine could not be made. Refused settings would be refused again
+// anywhere; after any other error a later attempt may succeed, once the GPU is healthy or on
+// another one. Returns the process's exit status.
 int TellUnmade(const WorkerOptions& options, const Error& error, protocol::Channel* channel) {
   const bool again = ExitStatusFor(error.kind()) != ExitStatus::kUsage;
   const bool device =
@@ -158,7 +161,7 @@ int RunWorkerOn(protocol::Channel* channel, Engine* engine) {
   return 3;
 }
 
-int RunWorker(const WorkerOptions& options) {
+int RunWorker(const WorkerOptions& options, EngineMaker make_engine) {
   protocol::Channel channel = protocol::Channel::Connect(options.socket);
   std::optional<DeviceLock> lock;
   std::unique_ptr<Engine> engine;
@@ -169,7 +172,7 @@ int RunWorker(const WorkerOptions& options) {
       lock.emplace(DeviceLock::DefaultFolder(), options.engine.device);
       if (const auto ended = TakeDevice(&*lock, options.id, &channel)) return *ended;
     }
-    engine = MakeEngine(options.engine);
+    engine = make_engine(options.engine);
   } catch (const Error& e) {
     return TellUnmade(options, e, &channel);
   } catch (const std::exception& e) {
@@ -177,7 +180,7 @@ int RunWorker(const WorkerOptions& options) {
   }
   channel.Send(MakeHello(options.id, ToJson(engine->Info())));
   const int status = RunWorkerOn(&channel, engine.get());
-  // Nothing of a broken device can be given back; trying might hang or crash.
+  // The resources of a broken device cannot be released; trying might hang or crash.
   if (engine->Broken()) ::_exit(status);
   return status;
 }

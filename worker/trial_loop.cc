@@ -18,10 +18,10 @@ constexpr std::chrono::milliseconds kStepBudget{50};
 constexpr std::chrono::milliseconds kWait{500};
 constexpr size_t kOpenTrialsMax = 16;
 constexpr int64_t kNoteMicros = 500'000;  // between two heartbeats
-// How much to hold that the engine has not been given: what it takes in this time, so that the
-// agent's answer to Want and the opening of the next trial's files are hidden behind it. By time,
-// not by number: as many long requests as the engine has places for would wait for minutes, and
-// urgent ones behind them.
+// The requests that the worker holds ready for the engine, in seconds of the engine's work. They
+// hide the wait for the agent's answer to Want and for the opening of the next trial's files. The
+// limit is a time, not a number: as many long requests as the engine has places for would wait for
+// minutes, and urgent ones behind them.
 constexpr double kLookaheadSeconds = 0.5;
 
 Error AsError(const std::exception& e) {
@@ -87,7 +87,7 @@ void TrialLoop::Run() {
   if (broken_) send_(protocol::TrialFailed{-1, 0, true, *broken_, true});
 }
 
-// What has been finished stays: it goes out before the last word.
+// Whether the engine is broken. If so, finished answers are sent now, before the last message.
 bool TrialLoop::Broke() {
   broken_ = engine_->Broken();
   if (broken_) FlushAndCommit();
@@ -116,7 +116,7 @@ void TrialLoop::Handle(T&&) {
 
 void TrialLoop::Handle(protocol::Load&& load) {
   waiting_.emplace_back(std::move(load));
-  wanted_ = 0;  // a Load cancels what was asked for before it
+  wanted_ = 0;  // a Load cancels earlier Wants
 }
 
 void TrialLoop::Handle(protocol::Follow&& follow) {
@@ -146,7 +146,7 @@ void TrialLoop::Handle(protocol::Revoke&& revoke) {
   for (const auto& trial : held) {
     if (!matches(trial->state()->trial, trial->state()->attempt)) continue;
     try {
-      trial->Flush();  // what the last step finished is worth keeping
+      trial->Flush();  // keeps what the last step finished
     } catch (const std::exception& e) {
       log::Warn("trial {}: {}", revoke.trial, e.what());
     }
@@ -197,7 +197,7 @@ void TrialLoop::TakeUpWaiting() {
   }
 }
 
-// What was loaded answers no more: its memory is taken.
+// The loaded checkpoint answers no more requests: the followed one takes its memory.
 void TrialLoop::FollowStaging(const protocol::Follow& follow) {
   TakeBackAll();
   loaded_.reset();
@@ -207,12 +207,12 @@ void TrialLoop::FollowStaging(const protocol::Follow& follow) {
 }
 
 void TrialLoop::LoadCheckpoint(const protocol::Load& load) {
-  TakeBackAll();  // what revoked trials left in the engine
+  TakeBackAll();  // drops requests that revoked trials left in the engine
   int64_t begin = MonotonicMicros();
   const std::optional<int64_t> followed_us = std::exchange(followed_us_, std::nullopt);
   loaded_.reset();
   try {
-    // Engines that need no weights of ours are given no folder.
+    // An engine that needs no weights is given no folder.
     StagedLease staged = load.directory.empty() ? StagedLease() : StagedLease(load.directory);
     engine_->Load(load.directory);
     staged_ = std::move(staged);
@@ -231,7 +231,7 @@ void TrialLoop::LoadCheckpoint(const protocol::Load& load) {
   const Json report = engine_->LoadReport();
   const bool followed = report.is_object() && report.value("followed", uint64_t{0}) > 0;
   if (followed_us && followed) begin = *followed_us;
-  timeline_.Skip(begin, end);  // before Loaded: what came earlier belongs to the run before
+  timeline_.Skip(begin, end);  // before Loaded: earlier spans belong to the run before
   send_(protocol::Loaded{load.fingerprint, ToJson(info_), report});
   send_(protocol::Span{"pull", begin, end, report});
 }
@@ -240,8 +240,8 @@ void TrialLoop::Open(const protocol::Lease& lease) {
   try {
     if (!loaded_) throw Error(ErrorKind::kInfrastructure, "this worker has no checkpoint loaded");
     if (lease.fingerprint != *loaded_) {
-      // Answers of another model would be taken for this one's: nothing that this worker was told
-      // can be trusted any more, so its agent starts another.
+      // This model's answers would be taken for another's. Nothing that this worker was told can be
+      // trusted any more, so its agent starts another worker.
       const std::string why =
           fmt::format("leased for checkpoint '{}', which is not what is loaded: '{}'",
                       lease.fingerprint, *loaded_);
@@ -371,7 +371,7 @@ void TrialLoop::StepFailed(const Error& error) {
   for (const auto& trial : open_) {
     if (trial->in_flight() > 0) affected.push_back(trial);
   }
-  std::vector<size_t> slices;  // of the first, with requests that may be at fault
+  std::vector<size_t> slices;  // of the first trial: those that have requests in the engine
   if (!affected.empty()) slices = affected.front()->slices_in_flight();
   TakeBackAll();
   if (Broke()) return;
@@ -383,7 +383,7 @@ void TrialLoop::StepFailed(const Error& error) {
   for (const auto& trial : affected) Fail(trial, error, task);
 }
 
-// A request that can never be answered is its task's error: `task` names it.
+// If a request can never be answered, its task is at fault: `task` names it.
 void TrialLoop::Fail(const std::shared_ptr<OpenTrial>& trial, const Error& error,
                      const std::string& task) {
   const bool retry = error.kind() != ErrorKind::kInput;
@@ -396,8 +396,8 @@ void TrialLoop::Drop(const std::shared_ptr<OpenTrial>& trial) {
   trial->state()->over = true;
   std::erase(open_, trial);
   suspects_.erase(trial);
-  // The engine cannot forget single requests: while others are under way, those of this trial end
-  // unread.
+  // The engine cannot drop single requests. If it has requests of other trials too, those of this
+  // trial end unread.
   const bool others = std::any_of(in_flight_.begin(), in_flight_.end(), [](const auto& entry) {
     return !entry.second.trial->state()->over;
   });
@@ -412,9 +412,9 @@ void TrialLoop::TakeBackAll() {
   }
 }
 
-// Of each trial's requests in the engine, the one that has been there for longest. That takes a
-// look at all of them: as often as it is told, not after every step. One that ends in between is
-// told no more.
+// Finds, for each trial, the request that has been in the engine for longest. All requests are
+// looked at, so this is done once per heartbeat, not after every step. A request that ends in
+// between is no longer reported.
 void TrialLoop::NoteOldest(int64_t now) {
   if (!oldest_.empty() && now - oldest_noted_us_ < kNoteMicros) return;
   oldest_noted_us_ = now;

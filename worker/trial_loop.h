@@ -18,15 +18,16 @@
 #include "protocol/messages.h"
 #include "protocol/seen_attempts.h"
 #include "worker/committer.h"
-#include "worker/engine.h"
+#include "worker/engine/engine.h"
 #include "worker/open_trial.h"
 #include "worker/timeline.h"
 
 namespace evald {
 
-/// What a worker does with its engine: loads what it is told, keeps the engine fed from the trials
-/// it holds, asks for the next before the last has run dry, and hands what is finished to the
-/// committer. Knows no socket: messages come in through Post and go out through the Sender.
+/// A worker's work with its engine: loads the checkpoints that the agent names, keeps the engine
+/// fed from the trials it holds, asks for the next trial before the last one has no requests left,
+/// and hands finished requests to the committer. Knows no socket: messages come in through Post and
+/// go out through the Sender.
 ///
 /// Run belongs to one thread, the engine's; Post and Snapshot may be called from any.
 class TrialLoop {
@@ -38,13 +39,14 @@ class TrialLoop {
   /// Queues a message of the agent.
   void Post(protocol::Message message);
 
-  /// Works until Stop, until Drain and all that is held has been committed, or until the engine is
-  /// broken: then what is whole is committed, and TrialFailed says why, of trial -1.
+  /// Works until Stop, until Drain and everything held has been committed, or until the engine is
+  /// broken. In the last case whole answers are committed, and a TrialFailed of trial -1 gives the
+  /// reason.
   void Run();
-  /// Why the engine's end was the loop's, after Run.
+  /// After Run: why the engine broke, if this ended the loop.
   const std::optional<std::string>& broken() const { return broken_; }
 
-  /// The progress of each trial that is held; one with trial -1 when there is none.
+  /// The progress of each trial that is held; one entry with trial -1 if there is none.
   std::vector<protocol::Progress> Snapshot() const;
 
  private:
@@ -100,11 +102,13 @@ class TrialLoop {
   std::set<std::shared_ptr<OpenTrial>> suspects_;
   std::unordered_map<uint64_t, InFlight> in_flight_;
   uint64_t next_tag_ = 1;
-  /// Loads, and what came behind them: a lease belongs to the checkpoint of the Load before it.
+  /// Loads and Follows, and the leases behind them: a lease belongs to the checkpoint of the Load
+  /// before it.
   std::deque<std::variant<protocol::Load, protocol::Lease, protocol::Follow>> waiting_;
   protocol::SeenAttempts leased_;
-  std::optional<std::string> loaded_;   ///< fingerprint of the checkpoint that answers
-  std::optional<int64_t> followed_us_;  ///< when the engine was last told to follow, until the Load
+  std::optional<std::string> loaded_;  ///< fingerprint of the checkpoint that answers
+  /// When the engine was last told to follow; none after the Load
+  std::optional<int64_t> followed_us_;
   bool draining_ = false;
   bool stopping_ = false;
   std::optional<std::string> broken_;

@@ -26,7 +26,7 @@ std::string Readable(const std::string& mangled) {
   return name;
 }
 
-// When copies to the device had brought so many bytes; 0: never.
+// The time at which copies to the device had brought `bytes` bytes; 0 if they never did.
 uint64_t WeightsIn(std::vector<Activity> activities, uint64_t bytes) {
   std::erase_if(activities,
                 [](const Activity& activity) { return activity.kind != Activity::kCopyToDevice; });
@@ -45,7 +45,7 @@ struct Stretch {
   uint64_t end;
 };
 
-// The union of the stretches within [from, to), in order, none touching another.
+// The union of the stretches within [from, to), in order. No two of its stretches touch.
 std::vector<Stretch> Union(std::vector<Stretch> stretches, uint64_t from, uint64_t to) {
   std::sort(stretches.begin(), stretches.end(),
             [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });

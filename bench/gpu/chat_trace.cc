@@ -9,7 +9,7 @@
 namespace evald::bench {
 namespace {
 
-// How many requests have at most so many tokens.
+// A number of tokens, and the number of requests with at most that many.
 struct Edge {
   double tokens;
   double requests;
@@ -29,7 +29,7 @@ int Quantile(const Edge (&edges)[N], double share) {
   return static_cast<int>(std::ceil(from.tokens * std::pow(to.tokens / from.tokens, within)));
 }
 
-// Not std::shuffle, whose order is the library's.
+// Replaces std::shuffle, whose order depends on the library.
 template <typename T>
 void Shuffle(std::vector<T>* values, std::mt19937_64* generator) {
   for (size_t left = values->size(); left > 1; --left) {

@@ -8,7 +8,7 @@
 #include "bench/gpu/prefix_work.h"
 #include "evald/error.h"
 #include "orchestrator/config/eval_config.h"
-#include "orchestrator/run/preparation.h"
+#include "orchestrator/prepare/preparation.h"
 #include "prepared/prepared_task.h"
 
 namespace evald::bench {
@@ -21,7 +21,7 @@ struct Questions {
   double prepare_seconds = 0;
 };
 
-// As `evald run` prepares them, tokens included.
+// The requests as `evald run` prepares them, with tokens.
 Questions Prepare(const Options& options, const std::filesystem::path& checkpoint) {
   const int64_t begin = MonotonicMicros();
   Json task = {{"task", "mmlu"}};
@@ -51,7 +51,7 @@ Questions Prepare(const Options& options, const std::filesystem::path& checkpoin
   return questions;
 }
 
-// The tokens that an engine is given: all but the last, whose probability is asked for.
+// The tokens that an engine computes: all but the last, whose probability is asked for.
 PrefixWork WorkOf(const std::vector<Request>& requests) {
   std::vector<std::vector<int32_t>> sequences;
   for (const Request& request : requests) {
@@ -64,7 +64,7 @@ PrefixWork WorkOf(const std::vector<Request>& requests) {
   return PrefixWorkOf(std::move(sequences));
 }
 
-// What is cut off a prompt would be counted as work.
+// Throws if a prompt was truncated: the missing tokens would be counted as work.
 void CheckWhole(const Answered& answered) {
   for (const Generation& generation : answered.generations) {
     if (generation.truncated == 0) continue;
@@ -84,7 +84,8 @@ Result RunGpuChoice(const Options& options) {
   const auto engine = GpuEngine(options, Json::object());
   engine->Load(checkpoint);
   const double before = MatrixRate(SizesOf(options));
-  // Algorithms are chosen and buffers taken by the first questions, of another order.
+  // The first questions, in another order, let the engine choose its algorithms and take its
+  // buffers.
   AnswerAll(engine.get(),
             {questions.requests.rbegin(),
              questions.requests.rbegin() + static_cast<int64_t>(questions.requests.size() / 50)});

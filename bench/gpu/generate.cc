@@ -12,16 +12,16 @@
 namespace evald::bench {
 namespace {
 
-constexpr double kTokensPerSecond = 16'000;  // the bar
+constexpr double kTokensPerSecond = 16'000;  // the rate to reach
 constexpr uint64_t kTraceSeed = 7;
 
-// What these requests need at least, on a machine of these rates: whatever the schedule, each token
-// is multiplied once, each step reads the weights, and each answer's token reads what it attends
-// to.
+// The least work for these requests, in operations and bytes. With any schedule each token is
+// multiplied once, each step reads the weights, and each token of an answer reads the keys and
+// values to which it attends.
 struct Bound {
   double flops = 0;
   double bytes = 0;
-  double steps = 0;  ///< with so many sequences at once
+  double steps = 0;  ///< with `concurrency` sequences at once
 
   Bound(const ModelShape& model, const std::vector<ChatLengths>& trace, int concurrency) {
     double outputs = 0, longest = 0;

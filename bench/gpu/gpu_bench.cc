@@ -20,7 +20,7 @@ native::cuda::GpuInfo UseBenchGpu(const Options& options) {
   for (const native::cuda::GpuInfo& gpu : gpus) {
     if (gpu.uuid == uuid) return gpu;
   }
-  return gpus.front();  // UseGpu knows another spelling of it
+  return gpus.front();  // UseGpu accepted another spelling of the UUID
 }
 
 fs::path GpuCheckpoint(const Options& options) {

@@ -6,7 +6,7 @@
 
 #include "bench/engine_bench.h"
 #include "bench/gpu/limits.h"
-#include "worker/engine.h"
+#include "worker/engine/engine.h"
 #include "worker/native/cuda/runtime.h"
 
 namespace evald::bench {
@@ -18,16 +18,16 @@ Result RunGpuChoice(const Options& options);
 Result RunGpuIdle(const Options& options);
 Result RunProducts(const Options& options);
 
-/// The GPU that --gpu names, or the first visible one, made current for this thread. Throws
-/// Error(kInfrastructure) where there is none.
+/// The GPU that --gpu names, or the first visible one. It becomes current for this thread. Throws
+/// Error(kInfrastructure) if there is none.
 native::cuda::GpuInfo UseBenchGpu(const Options& options);
 
-/// The checkpoint that --checkpoint names. Throws Error(kUsage) without one.
+/// The checkpoint that --checkpoint names. Throws Error(kUsage) if the option is absent.
 std::filesystem::path GpuCheckpoint(const Options& options);
 
 LimitSizes SizesOf(const Options& options);
 
-/// The native engine on that GPU, nothing loaded. `settings` as under `engine:` in eval.yaml.
+/// The native engine on that GPU, without a checkpoint. `settings` as under `engine:` in eval.yaml.
 std::unique_ptr<Engine> GpuEngine(const Options& options, Json settings);
 
 }  // namespace evald::bench

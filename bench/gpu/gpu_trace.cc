@@ -1,11 +1,11 @@
-// libevald-gpu-trace.so: records what a GPU does for a process, without the process taking part.
+// libevald-gpu-trace.so: records the work of a GPU for a process. The process needs no change.
 //
 //     CUDA_INJECTION64_PATH=libevald-gpu-trace.so EVALD_GPU_TRACE=FOLDER PROGRAM
 //
-// The driver loads it when CUDA is initialized and calls InitializeInjection. CUPTI then hands over
-// buffers of finished kernels (those within graphs too), copies and fills, which are appended to
-// FOLDER/<process id>.activity (activity.h), at least each second, so that little is lost when the
-// process is killed. Kernel names go to FOLDER/<process id>.names, one a line.
+// The driver loads the library when CUDA is initialized and calls InitializeInjection. CUPTI then
+// hands over buffers with finished kernels (those in graphs too), copies and fills. The library
+// appends them to FOLDER/<process id>.activity (activity.h), at least once a second, so that little
+// is lost if the process is killed. Names of kernels go to FOLDER/<process id>.names, one a line.
 #include <cupti.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@
 namespace evald::bench {
 namespace {
 
-// The records' layouts of this toolkit's CUPTI.
+// The layouts of records in this toolkit's CUPTI.
 #if CUPTI_API_VERSION >= 130000
 using KernelRecord = CUpti_ActivityKernel10;
 using CopyRecord = CUpti_ActivityMemcpy6;
@@ -107,7 +107,7 @@ class Recorder {
   std::unordered_map<std::string, uint32_t> ids_;
 };
 
-// Never destroyed: CUPTI's thread may call until the process ends.
+// Never destroyed: CUPTI's thread may call it until the process ends.
 Recorder& TheRecorder() {
   static Recorder* const recorder = new Recorder;
   return *recorder;
@@ -153,5 +153,5 @@ bool Start() {
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   evald::bench::Start();
-  return 1;  // the program runs on, traced or not
+  return 1;  // the program goes on, traced or not
 }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kKernelsShown = 15;
 
-// Variables that a program started from here gets; taken back at the end.
+// Environment variables for programs that this one starts. The destructor restores them.
 class Environment {
  public:
   explicit Environment(std::vector<std::pair<const char*, std::string>> variables)
@@ -61,7 +61,7 @@ fs::path WriteConfig(const Options& options, const fs::path& checkpoint, const s
                  {"cache_dir", (options.scratch / "cache").string()},
                  {"state_dir", (options.scratch / "state").string()},
                  {"output", {{"dir", (options.scratch / "runs").string()}, {"name", "run"}}}};
-  // What is killed on the way then leaves nothing beside the scratch folder.
+  // A run that is killed then leaves nothing outside the scratch folder.
   if (IsSharedMemory(options.scratch))
     config["staging"] = {{"root", (options.scratch / "staging").string()}};
   return WriteText(options.scratch / "eval.yaml", config.dump(1));
@@ -91,7 +91,7 @@ Json ToJson(const BusyShare& share) {
 
 }  // namespace
 
-// The whole of `evald run`, traced from outside by the driver's own records.
+// A whole `evald run`, traced from outside by the driver's own records.
 Result RunGpuIdle(const Options& options) {
   const fs::path checkpoint = GpuCheckpoint(options);
   const std::string uuid = UseBenchGpu(options).uuid;
@@ -105,7 +105,7 @@ Result RunGpuIdle(const Options& options) {
   fs::create_directories(traces);
   const fs::path config = WriteConfig(options, checkpoint, uuid);
   const fs::path log = options.scratch / "evald.log";
-  // What the scores are, and whether the sandbox works here, does not matter.
+  // The scores do not matter, and the sandbox need not work here.
   const std::string script = R"("$0" run "$1" --json --quiet >"$2.results" 2>"$2"; echo $?)";
   CommandResult run;
   {

@@ -17,7 +17,7 @@ namespace {
 using namespace native;
 using namespace native::cuda;
 
-constexpr int kCopiesAtOnce = 4;  // queued before the clock is looked at again
+constexpr int kCopiesAtOnce = 4;  // queued between two looks at the clock
 
 double SecondsSince(int64_t begin) { return static_cast<double>(MonotonicMicros() - begin) / 1e6; }
 
@@ -75,7 +75,7 @@ double PinnedRate(const LimitSizes& sizes) {
 
 double MemoryRate(const LimitSizes& sizes) {
   Stream stream;
-  const uint64_t bytes = 8 * sizes.copy_bytes;  // far more than fits in the chip's caches
+  const uint64_t bytes = 8 * sizes.copy_bytes;  // much more than the chip's caches hold
   const Memory from(MemoryKind::kDevice, bytes), to(MemoryKind::kDevice, bytes);
   FillBytes(from.data(), 1, bytes, stream);
   FillBytes(to.data(), 2, bytes, stream);

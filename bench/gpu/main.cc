@@ -17,7 +17,7 @@ const std::vector<Workload> kWorkloads = {
     {"gpu-choice", "5-shot MMLU: questions/s, and TFLOP/s against a large product", RunGpuChoice},
     {"gpu-idle", "share of time in which the GPU computes during evald run of four tasks",
      RunGpuIdle},
-    {"products", "what products cost whose rows do not depend on the batch", RunProducts},
+    {"products", "the cost of products whose rows do not depend on the batch", RunProducts},
 };
 
 void Declare(Command app, Options* options) {
@@ -27,8 +27,8 @@ void Declare(Command app, Options* options) {
   app.AddOption("--lengths", &options->lengths,
                 "gpu-generate: write the requests' lengths there too, for bench/gpu/peers.py");
   app.AddFlag("--graphs,!--no-graphs", &options->graphs,
-              "Without: no batch is captured, should a driver refuse that");
-  app.AddFlag("--fast", &options->fast, "Let numbers depend on the batch, where that is faster");
+              "--no-graphs: capture no batch, if a driver refuses that");
+  app.AddFlag("--fast", &options->fast, "Let numbers depend on the batch, if that is faster");
 }
 
 Json Device(const Options& options) {

@@ -3,11 +3,11 @@
 
     make_checkpoint.py FOLDER --tokenizer FOLDER [--shape llama3-8b|small] [--seed N]
 
-Needs torch; with a GPU the numbers are drawn there. --tokenizer is a folder that
-evald-train-tokenizer made. The tokenizer has fewer entries than the embedding has rows; the rows
-without one, and the end-of-text token's, are small in the head, so that no greedy generation picks
-them and every text gets as long as it may. The same seed gives the same numbers on the same kind of
-device.
+Needs torch. If there is a GPU, the numbers are drawn on it. --tokenizer is a folder that
+evald-train-tokenizer made. The tokenizer has fewer entries than the embedding has rows. The head's
+rows without an entry, and the row of the end-of-text token, are small. So no greedy generation picks
+them, and every text gets as long as allowed. The same seed gives the same numbers on the same kind
+of device.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def config_of(shape, end):
 
 
 def tensors_of(shape):
-    """(name, shape, standard deviation); None for ones."""
+    """Tuples of (name, shape, standard deviation). The deviation None means that all numbers are one."""
     width, inner = shape["hidden_size"], shape["intermediate_size"]
     keys = width // shape["num_attention_heads"] * shape["num_key_value_heads"]
     yield "model.embed_tokens.weight", [shape["vocab_size"], width], 0.06
@@ -58,7 +58,7 @@ def tensors_of(shape):
 
 
 def shards_of(shape):
-    """Lists of tensors, each list one file."""
+    """Lists of tensors. Each list is one file."""
     shards, size = [[]], 0
     for tensor in tensors_of(shape):
         bytes_ = 2 * torch.Size(tensor[1]).numel()
@@ -83,7 +83,7 @@ def values_of(name, dimensions, deviation, seed, entries, end, device):
 
 
 def write_shard(path, tensors, values):
-    """`values` are in the tensors' order, as they come."""
+    """Writes one file. `values` yields the tensors' numbers in the tensors' order."""
     header, offset = {"__metadata__": {"format": "pt"}}, 0
     for name, dimensions, _ in tensors:
         size = 2 * torch.Size(dimensions).numel()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What others make of the GPU benchmarks' checkpoint on the same GPU; prints one JSON object.
+"""Figures of other programs for the GPU benchmarks' checkpoint on the same GPU. Prints one JSON object.
 
     peers.py load CHECKPOINT                  safetensors' default way to the GPU, GB/s
     peers.py generate CHECKPOINT --lengths FILE [--batch N] [--seconds N]
@@ -8,8 +8,8 @@
                                               log-likelihoods of requests, by transformers
 
 --lengths is a JSON list of [prompt, output] tokens, --requests one of {"context": text,
-"continuation": text}. `load` needs safetensors, the others transformers. A peer that
-is not installed prints {"skipped": why}.
+"continuation": text}. `load` needs safetensors, the others transformers. If a package is
+not installed, the script prints {"skipped": why}.
 """
 
 import argparse
@@ -81,7 +81,8 @@ def choice(args):
     results = []
     limit = model.config.max_position_embeddings
     for request in json.loads(Path(args.requests).read_text()):
-        # As lm-evaluation-harness does: both together, split at the context's length.
+        # Context and continuation are encoded together and split at the context's length, as in
+        # lm-evaluation-harness.
         tokens = tokenizer(request["context"] + request["continuation"])["input_ids"]
         continuation = tokens[len(tokenizer(request["context"])["input_ids"]):]
         tokens = tokens[-(limit + 1):]

@@ -5,7 +5,7 @@
 namespace evald::bench {
 
 PrefixWork PrefixWorkOf(std::vector<std::vector<int32_t>> sequences) {
-  // In this order a sequence shares more with the one before it than with any earlier one.
+  // In this order no sequence shares more with an earlier one than with the one just before it.
   std::sort(sequences.begin(), sequences.end());
   PrefixWork work;
   const std::vector<int32_t> none;

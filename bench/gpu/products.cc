@@ -16,7 +16,7 @@ struct Shape {
   int64_t outputs;
   int64_t inputs;
 };
-// Llama-3-8B's.
+// The matrices of Llama-3-8B.
 constexpr Shape kShapes[] = {{"qkv", 6144, 4096},
                              {"output", 4096, 4096},
                              {"gate and up", 28672, 4096},
@@ -59,7 +59,7 @@ Json Rates(Products* products, const Shape& shape, const std::vector<int64_t>& r
 
 }  // namespace
 
-// What keeping each row's bits independent of the batch costs, by shape and number of rows.
+// The cost of keeping each row's bits independent of the batch, by shape and number of rows.
 Result RunProducts(const Options& options) {
   UseBenchGpu(options);
   const std::vector<int64_t> rows =
@@ -83,7 +83,7 @@ Result RunProducts(const Options& options) {
   result.value = seconds[0];
   result.baseline = "the library's own choice; one layer and the head, the most rows";
   result.baseline_value = seconds[1];
-  result.target = 0;  // no bar: what invariance costs
+  result.target = 0;  // no target: the figure is the cost of invariance
   result.details = details;
   return result;
 }

@@ -20,7 +20,7 @@ using namespace native;
 using namespace native::cuda;
 
 constexpr double kGiga = 1e9;
-constexpr double kSwapAllowance = 0.2;  // seconds, beside the bytes' time on the bus
+constexpr double kSwapAllowance = 0.2;  // seconds, in addition to the bytes' time on the bus
 
 Json PullOf(const DeviceWeights& weights, const PullOptions& pull, int rounds,
             std::vector<double>* rates) {
@@ -33,8 +33,8 @@ Json PullOf(const DeviceWeights& weights, const PullOptions& pull, int rounds,
   return report;
 }
 
-// A folder beside the checkpoint's whose files are links to the same ones: another checkpoint of
-// the same shape, as far as the engine can tell.
+// Makes a folder of links to the checkpoint's files. To the engine it is another checkpoint of the
+// same shape.
 fs::path Twin(const fs::path& checkpoint, const fs::path& folder) {
   fs::create_directories(folder);
   for (const auto& entry : fs::directory_iterator(checkpoint)) {
@@ -45,8 +45,8 @@ fs::path Twin(const fs::path& checkpoint, const fs::path& folder) {
 
 }  // namespace
 
-// The pull alone, from files that lie in shared memory, as in a worker after the first checkpoint:
-// buffers and memory are there.
+// The pull alone, from files in shared memory. Buffers and memory exist already, as in a worker
+// after its first checkpoint.
 Result RunPull(const Options& options) {
   const fs::path checkpoint = GpuCheckpoint(options);
   const GpuInfo gpu = UseBenchGpu(options);
@@ -86,7 +86,7 @@ Result RunPull(const Options& options) {
   result.unit = "GB/s";
   result.baseline = "the machine's own copies from page-locked memory, before and after";
   result.target = 0.85;
-  // The first round takes the buffers.
+  // The first round takes the buffers and does not count.
   result.value = Median({rates.begin() + 1, rates.end()});
   result.baseline_value = std::max(before, after) / kGiga;
   result.details = {{"rates", rates},
@@ -99,8 +99,8 @@ Result RunPull(const Options& options) {
   return result;
 }
 
-// From a checkpoint that is staged to its first token, in an engine that holds another of its
-// shape.
+// The time from a staged checkpoint to its first token, in an engine that holds another checkpoint
+// of the same shape.
 Result RunSwap(const Options& options) {
   const fs::path checkpoint = GpuCheckpoint(options);
   const fs::path twin = Twin(checkpoint, options.scratch / "twin");

@@ -6,21 +6,21 @@
 
 namespace evald {
 
-/// What a failure is about. It decides the exit status of a command (see ExitStatus).
+/// The subject of a failure. It decides the exit status of a command (see ExitStatus).
 enum class ErrorKind {
   kUsage,           ///< the command line or eval.yaml: exit status 2
   kInput,           ///< a checkpoint, dataset, task or generations file: exit status 2
   kInfrastructure,  ///< disk, memory, processes, network: exit status 3, worth another try
-  kInternal,        ///< a broken assumption of evald's own: exit status 3
+  kInternal,        ///< an assumption of evald itself does not hold: exit status 3
 };
 
-/// The one way in which evald reports failure. Thrown by value, caught by reference, given context
-/// on its way up:
+/// The one way in which evald reports failure. An Error is thrown by value and caught by reference.
+/// Each level adds context on the way up:
 ///
 ///     try { ReadHeader(file); } catch (Error& e) { e.AddContext(path); throw; }
 ///
-/// `what()` is one line, outermost context first: "context: message; remedy". A message names what
-/// was found and what was expected; the remedy says what a person can do.
+/// `what()` is one line, outermost context first: "context: message; remedy". A message names the
+/// value found and the value expected. The remedy names the step that a person can take.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message, std::string remedy = "")
@@ -33,7 +33,7 @@ class Error : public std::exception {
   const std::string& message() const { return message_; }
   const std::string& remedy() const { return remedy_; }
 
-  /// Puts `context` in front: a file, a line, what was being done.
+  /// Puts `context` in front: a file, a line, or the operation that failed.
   Error& AddContext(const std::string& context) {
     message_ = context + ": " + message_;
     Compose();

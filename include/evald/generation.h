@@ -8,19 +8,20 @@
 
 namespace evald {
 
-/// Why an engine stopped.
+/// The reason for which an engine stopped.
 enum class FinishReason { kStop, kEos, kLength, kScored };
 
-/// An engine's answer to one request. One line of a generations file (docs/formats.md). Holds
-/// nothing that depends on time, load or batch, so that equal work gives equal bytes.
+/// An engine's answer to one request. It is one line of a generations file (docs/formats.md). It
+/// holds nothing that depends on time, load or batch, so equal work gives equal bytes.
 struct Generation {
   int64_t doc_id = 0;
   int idx = 0;
   int repeat = 0;
   RequestKind kind = RequestKind::kGenerateUntil;
-  std::string text;          ///< kGenerateUntil: valid UTF-8, already cut before the stop string
-  double loglikelihood = 0;  ///< the other kinds: natural logarithm; NaN where the model gives none
-  bool is_greedy = false;    ///< kLoglikelihood
+  std::string text;  ///< kGenerateUntil: valid UTF-8, already cut before the stop string
+  /// the other kinds: natural logarithm; NaN if the model gives no number
+  double loglikelihood = 0;
+  bool is_greedy = false;  ///< kLoglikelihood
   FinishReason finish = FinishReason::kStop;
   int tokens_in = 0;   ///< prompt tokens, after truncation
   int tokens_out = 0;  ///< generated tokens; for log-likelihoods the scored ones
@@ -30,8 +31,8 @@ struct Generation {
   int undefined = 0;
 };
 
-/// Whether the model gave no number: a log-likelihood that is NaN, or a text with tokens chosen
-/// among NaN.
+/// Whether the model gave no number: the log-likelihood is NaN, or tokens of the text were chosen
+/// among logits without a softmax.
 bool IsUndefined(const Generation& generation);
 
 Json ToJson(const Generation& generation);

@@ -9,7 +9,7 @@
 
 namespace evald {
 
-/// One kind of thing an engine can do, under the names of lm-evaluation-harness.
+/// One kind of work of an engine, under the names of lm-evaluation-harness.
 enum class RequestKind {
   kGenerateUntil,         ///< continue `context` until a stop string, EOS or max_gen_toks
   kLoglikelihood,         ///< log P(continuation | context), and whether it is the greedy one
@@ -20,32 +20,32 @@ std::string_view ToString(RequestKind kind);
 /// Throws Error(kInput) for an unknown name.
 RequestKind RequestKindFromString(std::string_view name);
 
-/// What a task asks of a generation. The engine adds what the checkpoint sets
+/// A task's settings of a generation. The engine adds the checkpoint's settings
 /// (checkpoint/generation_config.h). The defaults are greedy.
 struct SamplingParams {
-  /// Stop strings; the generation is cut before the first found. An empty one ends every generation
-  /// after its first token.
+  /// Stop strings. The generation is cut before the first one found. An empty stop string ends
+  /// every generation after its first token.
   std::vector<std::string> until;
   int max_gen_toks = 256;  ///< tokens; lm-evaluation-harness's default
   bool do_sample = false;  ///< false: greedy
-  /// The further settings that the task gives, under the names of transformers' GenerationConfig:
-  /// {"temperature": 0.7, "top_k": null}. A null switches a setting off; what is absent is the
-  /// checkpoint's.
+  /// Other settings of the task, under the names of transformers' GenerationConfig: {"temperature":
+  /// 0.7, "top_k": null}. A null switches a setting off. If a setting is absent, the checkpoint's
+  /// value holds.
   Json settings = Json::object();
 };
 
-/// One request: (doc_id, idx, repeat) is its key within its task.
+/// One request. (doc_id, idx, repeat) is its key within its task.
 struct Request {
   std::string task;    ///< the task's name; filled in by the worker
   int64_t doc_id = 0;  ///< row of the evaluated split, from 0
-  int idx = 0;         ///< which of the document's requests (the choice, for multiple choice)
-  int repeat = 0;      ///< which of the task's repeats, from 0
+  int idx = 0;         ///< number of the request within its document (multiple choice: the choice)
+  int repeat = 0;      ///< number of the repeat, from 0
   RequestKind kind = RequestKind::kGenerateUntil;
   std::string context;
   std::string continuation;  ///< kLoglikelihood only
   SamplingParams sampling;   ///< kGenerateUntil only
   /// Tokens of context and continuation under the checkpoint's tokenizer, encoded as the harness's
-  /// Hugging Face backend does. Empty when the prepared task has no tokens (see PreparedTask).
+  /// Hugging Face backend does. Empty if the prepared task has no tokens (see PreparedTask).
   std::vector<int32_t> context_tokens;
   std::vector<int32_t> continuation_tokens;
 };

@@ -9,15 +9,16 @@
 
 namespace evald {
 
-/// Why answers were scored as a filter's fallback, though the filter did not come to that result:
-/// "step limit", "too few matches", "no text" -> how many. Empty for nearly every document.
+/// Reasons for which a filter gave up answers, with the number of answers each: "step limit", "too
+/// few matches", "no text". Such an answer is scored as the filter's fallback, although the filter
+/// did not come to that result. Empty for nearly every document.
 using Fallbacks = std::map<std::string, int64_t>;
 
-/// What one filter pipeline made of one document's generations.
+/// The result of one filter pipeline for one document's generations.
 struct FilterScore {
   std::string filter;  ///< "strict-match", "none"
   Json filtered;       ///< the harness's filtered_resps: one value per request of the document
-  Json metrics;        ///< metric name -> a number, or a list where the aggregation takes tuples
+  Json metrics;        ///< metric name -> a number, or a list if the aggregation takes tuples
   Fallbacks fallbacks;
 };
 

@@ -7,10 +7,10 @@
 
 namespace evald {
 
-/// Refuses a `!function` that is not built in: throws Error(kInput) "<where>the function 'f' ...
-/// <problem>", naming the nearest of `served`. Names that begin with "/" are functions of a user's
-/// own file (datasets/known_modules.h); the file is named then, and the remedy says what counts as
-/// one of lm_eval's. `served` follows `remedy`.
+/// Refuses a `!function` that is not built in. Throws Error(kInput) "<where>the function 'f' ...
+/// <problem>" and names the nearest of `served`. A name that begins with "/" is a function of a
+/// user's own file (datasets/known_modules.h). The error then names the file, and the remedy says
+/// which files count as lm_eval's. `served` follows `remedy`.
 [[noreturn]] void RefuseFunction(const std::string& where, const std::string& function,
                                  const std::string& problem, const std::vector<std::string>& served,
                                  const std::string& remedy);
@@ -36,11 +36,11 @@ struct FilterPipeline {
   std::vector<FilterStep> steps;
 };
 
-/// A task after inheritance, defaults and overrides were applied: all that scoring and reporting
-/// need to know of it. Kept as task.json in the prepared folder.
+/// A task after inheritance, defaults and overrides. It holds all that scoring and reporting need
+/// to know of the task. It is kept as task.json in the prepared folder.
 struct TaskDefinition {
   std::string name;
-  std::string alias;  ///< shown in tables; the name unless task_alias says otherwise
+  std::string alias;  ///< shown in tables; the name unless task_alias gives another
   Json version;       ///< metadata.version, or null
   std::string
       output_type;  ///< generate_until, loglikelihood, loglikelihood_rolling, multiple_choice
@@ -49,16 +49,16 @@ struct TaskDefinition {
   bool unsafe_code = false;      ///< scoring runs the model's code
   bool multiple_target = false;  ///< doc_to_target gives a list
   bool multiple_input = false;   ///< doc_to_text gives an index; the choices are the contexts
-  std::string process_results;   ///< a !function that replaces the metrics' own rule, else ""
+  std::string process_results;   ///< a !function that replaces the metrics' own rule, or ""
   std::vector<MetricSpec> metrics;
   std::vector<FilterPipeline> filters;
   int64_t original_documents = 0;   ///< rows of the evaluated split
-  int64_t effective_documents = 0;  ///< of these, evaluated (limit)
+  int64_t effective_documents = 0;  ///< those of them that are evaluated (limit)
   Json config;   ///< the task's whole configuration as lm-evaluation-harness reports it
-  Json sources;  ///< what the content key is made of: data files with hashes, few-shot seed, ...
+  Json sources;  ///< the parts of the content key: data files with hashes, few-shot seed, ...
 };
 
-/// A group and how it is aggregated over its leaf tasks.
+/// An aggregation of a group over its leaf tasks.
 struct GroupMetric {
   std::string metric;
   std::string aggregation = "mean";

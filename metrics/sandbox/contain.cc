@@ -35,9 +35,9 @@ void CheckStep(const char* failed_step) {
   if (failed_step != nullptr) Fail(failed_step);
 }
 
-/// Puts the descriptors where wire.h says and closes all others.
+/// Puts the descriptors at the numbers in wire.h and closes all others.
 void ArrangeDescriptors(ContainPlan& plan) {
-  constexpr int kAbove = 64;  // out of each other's way first
+  constexpr int kAbove = 64;  // first out of each other's way
   const int control = fcntl(plan.control, F_DUPFD, kAbove);
   const int null = fcntl(plan.null, F_DUPFD, kAbove);
   const int errors = fcntl(plan.errors, F_DUPFD, kAbove);
@@ -63,7 +63,7 @@ void ResetSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// The kernel shall prefer the sandbox when memory runs out.
+/// Lets the kernel end the sandbox first if memory runs out.
 void OfferToOomKiller() {
   const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;
@@ -74,10 +74,10 @@ void OfferToOomKiller() {
 
 void AwaitIdMaps() {
   char byte = 0;
-  if (read(kControlFd, &byte, 1) != 1) _exit(0);  // the runner has gone
+  if (read(kControlFd, &byte, 1) != 1) _exit(0);  // the runner is gone
 }
 
-/// Root inside the namespaces only. Straight system calls: libc would signal other threads.
+/// Becomes root, inside the namespaces only. Direct system calls: libc would signal other threads.
 void BecomeZygoteUser(const ContainPlan& plan) {
   if (plan.user.own_ids) Check(syscall(SYS_setgroups, 0, nullptr) == 0, "setgroups(none)");
   Check(syscall(SYS_setresgid, 0, 0, 0) == 0, "setresgid(0)");
@@ -114,7 +114,8 @@ void BecomeZygoteUser(const ContainPlan& plan) {
     Check(sethostname("sandbox", 7) == 0, "sethostname()");
   }
   umask(022);
-  // Object addresses decide the order of some sets: the same in every run, where it is allowed.
+  // Object addresses decide the order of some sets. This makes them equal in every run, if it is
+  // allowed.
   personality(ADDR_NO_RANDOMIZE);
   Exec(plan);
 }

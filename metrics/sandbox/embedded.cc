@@ -1,6 +1,6 @@
 #include "metrics/sandbox/embedded.h"
 
-// The paths come from CMakeLists.txt, which also rebuilds this file when one of them changes.
+// CMakeLists.txt sets the paths, and rebuilds this file if one of the files changes.
 #define EVALD_EMBED(symbol, path)                                               \
   asm(".pushsection .rodata\n"                                                  \
       ".balign 16\n"                                                            \

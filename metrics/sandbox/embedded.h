@@ -4,7 +4,7 @@
 
 namespace evald::sandbox {
 
-/// The guest library (guest/*.cc), built beside this one and carried inside it.
+/// The guest library (guest/*.cc), which is built beside this one and embedded in it.
 std::string_view GuestLibrary();
 
 /// guest/zygote.py

@@ -37,19 +37,16 @@ constexpr const char* kFiles[] = {"access",
                                   "dup3",
                                   "faccessat",
                                   "faccessat2",
-                                  "fadvise64",
                                   "fallocate",
                                   "fchdir",
                                   "fchmod",
                                   "fchmodat",
                                   "fchown",
                                   "fchownat",
-                                  "fdatasync",
                                   "fgetxattr",
                                   "flistxattr",
                                   "fstat",
                                   "fstatfs",
-                                  "fsync",
                                   "ftruncate",
                                   "futimesat",
                                   "getcwd",
@@ -84,12 +81,12 @@ constexpr const char* kFiles[] = {"access",
                                   "renameat2",
                                   "rmdir",
                                   "sendfile",
+                                  "splice",
                                   "stat",
                                   "statfs",
                                   "statx",
                                   "symlink",
                                   "symlinkat",
-                                  "sync_file_range",
                                   "truncate",
                                   "umask",
                                   "unlink",
@@ -100,13 +97,18 @@ constexpr const char* kFiles[] = {"access",
                                   "write",
                                   "writev"};
 
-constexpr const char* kMemory[] = {"brk", "mmap", "mprotect", "mremap", "msync", "munmap"};
+/// Calls that act on a whole file or on the host's disks, also through a descriptor that is only
+/// for reading. They do nothing that a program could see, so they succeed without doing it.
+constexpr const char* kFlushes[] = {"fadvise64", "fdatasync",       "fsync", "msync",
+                                    "sync",      "sync_file_range", "syncfs"};
 
-/// Advice of madvise(2) that says nothing of what a range holds. Other advice (MADV_FREE,
-/// MADV_WIPEONFORK, MADV_COLLAPSE), and mincore, tell a hole from a mapping: in some 50 calls they
-/// would find the memory that the completion record is hidden in.
-constexpr int kAdvice[] = {MADV_NORMAL,   MADV_RANDOM,   MADV_SEQUENTIAL, MADV_WILLNEED,
-                           MADV_DONTNEED, MADV_DONTFORK, MADV_HUGEPAGE,   MADV_NOHUGEPAGE};
+constexpr const char* kMemory[] = {"brk", "mremap", "munmap"};
+
+/// Advice of madvise(2) that changes only how fast memory is. It is answered with success. No
+/// advice reaches the kernel, whose answer or time would tell a hole from a mapping: some 50 calls
+/// found the memory in which the completion record is hidden. (mincore tells the same.)
+constexpr int kAdvice[] = {MADV_NORMAL,   MADV_RANDOM,   MADV_SEQUENTIAL,
+                           MADV_WILLNEED, MADV_HUGEPAGE, MADV_NOHUGEPAGE};
 
 constexpr const char* kTime[] = {"alarm",           "clock_getres",    "clock_gettime",
                                  "clock_nanosleep", "getitimer",       "gettimeofday",
@@ -170,16 +172,23 @@ constexpr const char* kWaiting[] = {"epoll_create", "epoll_create1", "epoll_ctl"
                                     "pipe",         "pipe2",         "poll",      "ppoll",
                                     "pselect6",     "select"};
 
-/// What a socket pair needs; no other socket can be made.
-constexpr const char* kSocketPairs[] = {"getpeername", "getsockname", "getsockopt", "recvfrom",
-                                        "recvmsg",     "sendmsg",     "sendto",     "shutdown"};
+/// Calls for socket pairs. No other socket can be made.
+constexpr const char* kSocketPairs[] = {"getpeername", "getsockname", "recvfrom", "recvmsg",
+                                        "shutdown"};
 
-/// Commands of fcntl(2) that concern the program's own descriptors alone.
+/// Options of sockets that can be read. SO_PEERPIDFD would give a descriptor of a process.
+constexpr int kSocketOptions[] = {
+    SO_DEBUG,     SO_REUSEADDR, SO_TYPE,       SO_ERROR,    SO_DONTROUTE, SO_SNDBUF,   SO_RCVBUF,
+    SO_KEEPALIVE, SO_LINGER,    SO_REUSEPORT,  SO_PASSCRED, SO_PEERCRED,  SO_RCVLOWAT, SO_SNDLOWAT,
+    SO_RCVTIMEO,  SO_SNDTIMEO,  SO_ACCEPTCONN, SO_PROTOCOL, SO_DOMAIN};
+constexpr int kPeerPidFd = 77;  // SO_PEERPIDFD, since Linux 6.5
+
+/// Commands of fcntl(2) that concern only the program's own descriptors.
 constexpr int kDescriptorCommands[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD,      F_SETFD,
                                        F_GETFL, F_SETFL,         F_GETPIPE_SZ, F_GETOWN,
                                        F_GETLK, F_OFD_GETLK,     F_GET_SEALS};
 
-/// Locks, which would be locks on the host's files where a program locks one of those.
+/// Lock commands. On one of the host's files they would lock the host's file.
 constexpr int kLockCommands[] = {F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW};
 
 constexpr const char* kProcessesToo[] = {"fork", "kill", "setpgid", "setsid", "vfork"};
@@ -188,12 +197,12 @@ class Rules {
  public:
   Rules() : context_(seccomp_init(SCMP_ACT_ERRNO(ENOSYS)), &seccomp_release) {
     if (!context_) throw Error(ErrorKind::kInfrastructure, "libseccomp cannot make a filter");
-    // A tree in place of a list: the kernel walks it once for each system call number at every
-    // installation.
+    // A tree in place of a list: the kernel walks the list once for each system call number at
+    // every installation.
     Check(seccomp_attr_set(context_.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2), "optimisation");
   }
 
-  /// Names that this architecture or libseccomp does not know are passed over.
+  /// Ignores names that this architecture or libseccomp does not know.
   template <typename... Conditions>
   void Allow(const char* name, Conditions... conditions) {
     Add(SCMP_ACT_ALLOW, name, conditions...);
@@ -247,12 +256,11 @@ void AllowAll(Rules& rules, const char* const (&names)[kCount]) {
 }
 
 void AddProcessRules(Rules& rules, bool allow_processes) {
-  // clone3 stays refused with ENOSYS: libc then falls back to clone, whose flags can be seen.
+  // clone3 is refused with ENOSYS: libc then falls back to clone, whose flags the filter can see.
   const uint64_t namespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET |
                               CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWTIME;
   if (allow_processes) {
-    // A process that ignores SIGCHLD has the kernel reap its children, whose CPU time nobody counts
-    // then.
+    // If a process ignores SIGCHLD, the kernel reaps its children, and their CPU time is lost.
     for (int signal = 1; signal < NSIG; ++signal) {
       const auto same = SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(signal));
       if (signal != SIGCHLD) rules.Allow("rt_sigaction", same);
@@ -268,9 +276,36 @@ void AddProcessRules(Rules& rules, bool allow_processes) {
   }
 }
 
-/// Locks are granted without being taken. They would hold on the inode, which the host and other
-/// programs share: the interpreter, a library, /dev/null. Among a program's own threads and files a
-/// lock that is always granted is what a real one is, but for a second open of one file.
+/// Memory that a program can write, it cannot run. Of executable memory only files can be mapped,
+/// and none of those that a program can write is on a file system that allows it.
+void AddMemoryRules(Rules& rules, bool allow_machine_code) {
+  AllowAll(rules, kMemory);
+  for (const int advice : kAdvice) {
+    rules.Pretend("madvise",
+                  SCMP_A2(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(advice)));
+  }
+  if (allow_machine_code) {
+    rules.Allow("mmap");
+    rules.Allow("mprotect");
+    return;
+  }
+  constexpr uint64_t kBoth = PROT_EXEC | PROT_WRITE;
+  constexpr uint64_t kOrigin = MAP_TYPE | MAP_ANONYMOUS;
+  const auto executable = SCMP_A2(SCMP_CMP_MASKED_EQ, kBoth, PROT_EXEC);
+  rules.Allow("mmap", SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+  rules.Allow("mmap", executable, SCMP_A3(SCMP_CMP_MASKED_EQ, kOrigin, MAP_PRIVATE));
+  rules.Refuse("mmap", EACCES, SCMP_A2(SCMP_CMP_MASKED_EQ, kBoth, kBoth));
+  for (const uint64_t origin :
+       {MAP_PRIVATE | MAP_ANONYMOUS, MAP_SHARED, MAP_SHARED | MAP_ANONYMOUS}) {
+    rules.Refuse("mmap", EACCES, executable, SCMP_A3(SCMP_CMP_MASKED_EQ, kOrigin, origin));
+  }
+  rules.Allow("mprotect", SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+  rules.Refuse("mprotect", EACCES, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC));
+}
+
+/// Locks succeed without being taken. A real lock would hold on the inode, which the host and other
+/// programs share: the interpreter, a library, /dev/null. Among a program's own threads and files,
+/// a lock that always succeeds acts like a real one, except for a second open of one file.
 void AddDescriptorRules(Rules& rules) {
   for (const int command : kDescriptorCommands) {
     rules.Allow("fcntl",
@@ -287,48 +322,62 @@ void AddDescriptorRules(Rules& rules) {
   rules.Pretend("flock");
 }
 
+/// A socket pair has no use for addresses. Descriptors in messages count for the user, whom the
+/// sandboxes of an ordinary user share: those of one program would take them from the others. The
+/// filter cannot look into a message, so sendmsg is refused altogether.
+void AddSocketRules(Rules& rules) {
+  AllowAll(rules, kSocketPairs);
+  rules.Allow("socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+  rules.Allow("sendto", SCMP_A4(SCMP_CMP_EQ, 0));
+  rules.Refuse("sendto", EPERM, SCMP_A4(SCMP_CMP_NE, 0));
+  rules.Refuse("sendmsg", EPERM);
+  rules.Refuse("sendmmsg", EPERM);
+  const auto level = SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffull, SOL_SOCKET);
+  for (const int option : kSocketOptions) {
+    rules.Allow("getsockopt", level,
+                SCMP_A2(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(option)));
+  }
+  rules.Refuse("getsockopt", EPERM, level, SCMP_A2(SCMP_CMP_MASKED_EQ, 0xffffffffull, kPeerPidFd));
+}
+
 void AddDeviceRules(Rules& rules) {
   const unsigned long harmless[] = {FIONREAD, FIONBIO, FIOCLEX,   FIONCLEX,
                                     FIOASYNC, TCGETS,  TIOCGWINSZ};
   for (const unsigned long request : harmless) {
-    // The kernel takes the request as 32 bits; libseccomp compares 64.
+    // The kernel takes the request as 32 bits, and libseccomp compares 64.
     rules.Allow("ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffull, request));
   }
 }
 
-/// EPERM says more than ENOSYS to a person who reads why a program failed.
+/// Refuses with EPERM, which tells a person more than ENOSYS about why a program failed.
 void AddRefusals(Rules& rules) {
   for (const char* name :
-       {"socket", "connect",  "bind",         "listen",    "accept",    "accept4",
-        "execve", "execveat", "ptrace",       "mount",     "umount2",   "pivot_root",
-        "chroot", "unshare",  "setns",        "keyctl",    "add_key",   "request_key",
-        "bpf",    "setuid",   "setgid",       "setresuid", "setresgid", "setgroups",
-        "tkill",  "reboot",   "memfd_create", "shmget",    "semget",    "msgget",
-        "mq_open"}) {
+       {"socket",  "connect",  "bind",         "listen",       "accept",    "accept4",
+        "execve",  "execveat", "ptrace",       "mount",        "umount2",   "pivot_root",
+        "chroot",  "unshare",  "setns",        "keyctl",       "add_key",   "request_key",
+        "bpf",     "setuid",   "setgid",       "setresuid",    "setresgid", "setgroups",
+        "tkill",   "reboot",   "memfd_create", "shmget",       "semget",    "msgget",
+        "mq_open", "shmat",    "personality",  "pkey_mprotect"}) {
     rules.Refuse(name, EPERM);
   }
 }
 
 }  // namespace
 
-std::vector<sock_filter> BuildFilter(bool allow_processes) {
+std::vector<sock_filter> BuildFilter(bool allow_processes, bool allow_machine_code) {
   Rules rules;
   AllowAll(rules, kFiles);
-  AllowAll(rules, kMemory);
-  for (const int advice : kAdvice) {
-    rules.Allow("madvise",
-                SCMP_A2(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(advice)));
-  }
+  for (const char* name : kFlushes) rules.Pretend(name);
+  AddMemoryRules(rules, allow_machine_code);
   AllowAll(rules, kTime);
   AllowAll(rules, kProcess);
   AllowAll(rules, kWaiting);
-  AllowAll(rules, kSocketPairs);
-  rules.Allow("socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+  AddSocketRules(rules);
   rules.Allow("prlimit64", SCMP_A0(SCMP_CMP_EQ, 0));
-  // Pipes with names (os.mkfifo), and no other device.
+  // Allows named pipes (os.mkfifo), and no other device.
   rules.Allow("mknod", SCMP_A1(SCMP_CMP_MASKED_EQ, S_IFMT, S_IFIFO));
   rules.Allow("mknodat", SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT, S_IFIFO));
-  // A program may step back (os.nice). Nothing gives it a better place.
+  // A program may lower its own priority (os.nice), and nothing can raise it.
   rules.Allow("setpriority", SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffull, PRIO_PROCESS),
               SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffull, 0));
   for (const unsigned long option : {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_SET_VMA}) {

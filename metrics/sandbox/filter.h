@@ -6,19 +6,24 @@
 
 namespace evald::sandbox {
 
-/// The system calls of a program, as a BPF program for seccomp(2). An allowlist: what it does not
-/// name answers ENOSYS, as an older kernel would, and what belongs to another architecture kills.
+/// The system calls of a program, as a BPF program for seccomp(2). It is an allowlist: a call that
+/// it does not name fails with ENOSYS, as in an older kernel. A call of another architecture kills
+/// the process.
 ///
-/// Not in it: sockets (but socketpair, for asyncio), exec, mounts, namespaces, tracing, keys, bpf,
-/// io_uring, userfaultfd, SysV and POSIX message queues, semaphores and shared memory, memfd (whose
-/// pages no limit counts), signals to other processes. New processes only with `allow_processes`:
-/// code_eval's guard takes fork away as well; threads are always allowed.
+/// Not allowed: sockets (except socketpair, for asyncio), exec, mounts, namespaces, tracing, keys,
+/// bpf, io_uring, userfaultfd, SysV and POSIX message queues, semaphores and shared memory, memfd
+/// (no limit counts its pages), signals to other processes. New processes only with
+/// `allow_processes`: code_eval's guard removes fork, too. Threads are always allowed.
 ///
-/// Locks on files (flock, fcntl) answer that they are granted and take none, since they would hold
-/// on files of the host; signals from files, leases and notices of changes are refused. With
-/// `allow_processes` SIGCHLD keeps its default action, so that no process's CPU time is lost.
+/// Locks on files (flock, fcntl) return success and take no lock, since they would hold on files of
+/// the host. Signals from files, leases and notices of changes are refused. With `allow_processes`,
+/// SIGCHLD keeps its default action, so that no process's CPU time is lost. fsync and the like
+/// return success and write nothing: the files may be the host's.
 ///
-/// Throws Error(kInfrastructure) when libseccomp refuses a rule.
-std::vector<sock_filter> BuildFilter(bool allow_processes);
+/// Without `allow_machine_code`, executable memory holds files and nothing else, and cannot be
+/// written before or after. (ctypes needs other memory for its callbacks.)
+///
+/// Throws Error(kInfrastructure) if libseccomp refuses a rule.
+std::vector<sock_filter> BuildFilter(bool allow_processes, bool allow_machine_code);
 
 }  // namespace evald::sandbox

@@ -36,7 +36,7 @@ Error Unusable(const std::string& python, const std::string& why) {
                "(Debian: apt-get install python3)");
 }
 
-/// Reads until the end of the stream, the deadline, or too much.
+/// Reads until the end of the stream, the deadline, or the size limit.
 std::string ReadUntilEnd(int fd, int64_t deadline_us) {
   std::string text;
   char chunk[4096];
@@ -52,7 +52,7 @@ std::string ReadUntilEnd(int fd, int64_t deadline_us) {
   return text;
 }
 
-/// Runs `arguments` with a fixed small environment; its output and errors together.
+/// Runs `arguments` with a fixed small environment. Returns its output and errors together.
 std::string Ask(const std::string& python, const std::vector<std::string>& arguments) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) ThrowErrno("pipe", "opening", errno);
@@ -92,7 +92,7 @@ Json AskJson(const std::string& python, const std::string& executable, const std
   }
 }
 
-/// The interpreter behind links, shims and virtual environments, and the latter's packages.
+/// The interpreter behind links, shims and virtual environments, and the environment's packages.
 Json AskIdentity(const std::string& python) {
   return AskJson(python, python,
                  "import sys, os, json\n"

@@ -16,7 +16,7 @@ bool Completed(const ProgramReport& report, const ProgramRequest& request) {
   return std::memcmp(report.record, request.nonce, kNonceBytes) == 0;
 }
 
-/// The program's own words, made safe: valid UTF-8 in which nothing steers a terminal or a page, at
+/// The program's own words, made safe: valid UTF-8 that cannot control a terminal or a page, at
 /// most kDetailBytes bytes.
 std::string Detail(const ProgramReport& report) {
   const size_t bytes = std::min<size_t>(report.detail_bytes, kDetailBytes);

@@ -17,7 +17,7 @@
 namespace evald {
 namespace {
 
-/// errno of making a user namespace with, in it, the namespaces of `flags`; 0 when it works.
+/// Makes a user namespace with the namespaces of `flags` in it. Returns errno, or 0 if it works.
 int TryNamespaces(uint64_t flags) {
   const pid_t pid =
       static_cast<pid_t>(syscall(SYS_clone, SIGCHLD | CLONE_NEWUSER | flags, 0, 0, 0, 0));
@@ -53,7 +53,7 @@ SandboxProbe ProbeInterpreter(const std::string& python) {
   }
 }
 
-/// The proof: a program in a whole sandbox.
+/// The proof: a program in a complete sandbox.
 SandboxProbe ProbeProgram(SandboxOptions options) {
   options.unsafe = false;
   try {

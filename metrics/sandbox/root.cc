@@ -16,14 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Hidden by the tmpfs in the sandbox's own mount namespace only; exists on every host.
+/// The tmpfs hides it in the sandbox's own mount namespace only. It exists on every host.
 constexpr const char* kMountPoint = "/proc";
 
 void AddFolders(const fs::path& path, std::set<std::string>* folders) {
   for (fs::path at = path; at.has_relative_path(); at = at.parent_path()) folders->insert(at);
 }
 
-/// Whether another bind already brings `path` along.
+/// Whether another bind already contains `path`.
 bool IsCovered(const std::string& path, const std::vector<std::string>& binds) {
   return std::any_of(binds.begin(), binds.end(), [&](const std::string& other) {
     return path.size() > other.size() && path.compare(0, other.size(), other) == 0 &&
@@ -31,7 +31,8 @@ bool IsCovered(const std::string& path, const std::vector<std::string>& binds) {
   });
 }
 
-/// The kernel opens the dynamic loader by the path in the executable; in between may lie links.
+/// Adds the dynamic loader, which the kernel opens by the path in the executable; there may be
+/// links on the way.
 void AddLoader(const std::string& loader, std::set<std::string>* folders, RootPlan* plan) {
   std::error_code failed;
   const fs::path target = fs::canonical(loader, failed);
@@ -118,9 +119,10 @@ const char* BuildRoot(RootPlan& plan) {
   for (const std::string& folder : plan.folders) {
     if (mkdir(folder.c_str() + 1, 0755) != 0 && errno != EEXIST) return folder.c_str();
   }
-  // The C library keeps semaphores there, which pools of threads have.
+  // The C library keeps semaphores there, which thread pools use.
   if (symlink("/tmp", "dev/shm") != 0) return "/dev/shm";
-  // A program's streams are /dev/null; there is no /proc through which these names lead elsewhere.
+  // A program's streams are /dev/null. There is no /proc through which these names could lead
+  // elsewhere.
   for (const char* stream : {"dev/stdin", "dev/stdout", "dev/stderr"}) {
     if (symlink("null", stream) != 0) return stream;
   }

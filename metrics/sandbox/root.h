@@ -9,11 +9,11 @@
 
 namespace evald::sandbox {
 
-/// Where the guest library lies inside.
+/// The guest library's path inside the sandbox.
 inline constexpr const char* kGuestPath = "/evald/guest.so";
 
-/// What the sandbox's root file system holds: decided before the process is cloned, since the clone
-/// of a process with threads may not allocate memory.
+/// The content of the sandbox's root file system. It is planned before the process is cloned, since
+/// the clone of a process with threads may not allocate memory.
 struct RootPlan {
   struct Bind {
     std::string path;  ///< the same outside and inside, real and absolute
@@ -21,25 +21,26 @@ struct RootPlan {
     bool device = false;
     int tree = -1;  ///< the detached copy, while it is being moved
   };
-  std::vector<std::string> folders;                        ///< to be made, parents first
+  std::vector<std::string> folders;                        ///< folders to make, parents first
   std::vector<Bind> binds;                                 ///< read-only
   std::vector<std::pair<std::string, std::string>> links;  ///< path, target
   std::string_view guest_library;
 };
 
-/// Everything `interpreter` needs, a few devices, an empty /tmp, and nothing else.
+/// Everything that `interpreter` needs, a few devices, an empty /tmp, and nothing else.
 RootPlan PlanRoot(const Interpreter& interpreter);
 
-/// The steps that build it, each in the cloned process, in this order. Each returns nullptr or the
-/// name of what failed, with errno set; none allocates memory.
-/// 1. Detached read-only copies of the binds, while host files are still accessible.
+/// The steps that build the root, each in the cloned process, in this order. Each returns nullptr,
+/// or the name of the failed step with errno set. None allocates memory.
+/// 1. Makes detached read-only copies of the binds, while host files are still accessible.
 const char* CopyTrees(RootPlan& plan);
-/// 2. A tmpfs, which becomes the current directory. It belongs to the namespace's root, but is
-/// mounted before that user is taken: who may then not even pass the host's "/" has no path to it.
+/// 2. Mounts a tmpfs, which becomes the current directory. It belongs to the namespace's root, but
+/// is mounted before the process becomes that user: that user may have no access to the host's "/",
+/// and so no path to the mount.
 const char* MountRoot();
-/// 3. The folders, links, binds and the guest library in it. As the namespace's root.
+/// 3. Makes folders, links, binds and the guest library in it, as the namespace's root.
 const char* BuildRoot(RootPlan& plan);
-/// 4. Makes it the root, lets go of the host's, read-only.
+/// 4. Makes it the root, read-only, and unmounts the host's.
 const char* EnterRoot();
 
 }  // namespace evald::sandbox

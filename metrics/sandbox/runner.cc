@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "evald/error.h"
-#include "metrics/sandbox/alone.h"
+#include "metrics/sandbox/host_turn.h"
 #include "metrics/sandbox/interpreter.h"
 #include "metrics/sandbox/judge.h"
 #include "metrics/sandbox/sandbox.h"
@@ -36,7 +36,7 @@ class ZygoteRunner : public CodeRunner {
     ProgramRequest request = MakeRequest(source);
     ProgramReport report = RunInTurn(HostTurn::Shared(turns_, LongestUs(request)), request, source);
     if (sandbox::NeedsSecondRun(report, options_)) {
-      request.wall_windows = 1;  // no program of this user starves it now
+      request.wall_windows = 1;  // no program of this user slows it now
       report = RunInTurn(HostTurn::Alone(turns_, LongestUs(request)), request, source);
     }
     return sandbox::Judge(report, request, options_);
@@ -77,8 +77,8 @@ class ZygoteRunner : public CodeRunner {
     return request;
   }
 
-  /// The longest that a turn may last: twice, since a failing zygote is replaced, its start, the
-  /// program's wall limits, and what Zygote::Run adds to them.
+  /// The longest time of a turn: the program's wall limits, the zygote's start, and what
+  /// Zygote::Run adds to them; all twice, since a failing zygote is replaced.
   static int64_t LongestUs(const ProgramRequest& request) {
     constexpr int64_t kAroundUs = 90'000'000;
     return 2 * (static_cast<int64_t>(request.wall_limit_us) * request.wall_windows + kAroundUs);

@@ -17,13 +17,13 @@
 namespace evald::sandbox {
 namespace {
 
-// Above what accounts, subordinate ids and systemd's containers use (their ranges end at
-// 0x6fffffff: systemd's UIDS-GIDS.md), below 2^31, which some tools still take for negative.
+// Above the ids of accounts, subordinate ids and systemd's containers (which end at 0x6fffffff:
+// systemd's UIDS-GIDS.md), and below 2^31, since some tools take larger ones for negative.
 constexpr uint32_t kFirstId = 0x70000000;
 constexpr uint32_t kIdPairs = 0x07ffffff;
 
-// In a container with fewer: so many of its highest, but not those from 65520 to 65535, of which
-// some mean "nobody" and "none".
+// In a container with fewer ids: this many of its highest, but not 65520 to 65535, some of which
+// mean "nobody" and "none".
 constexpr uint32_t kContainerIds = 4096;
 constexpr uint32_t kSpecialIds = 65520;
 constexpr uint32_t kSpecialIdsEnd = 65536;
@@ -48,8 +48,8 @@ std::vector<IdRange> UsableIds(const std::string& map) {
   return ranges;
 }
 
-/// Where pairs of ids may be taken: within one range of users and one of groups. Empty when there
-/// is no such place.
+/// A range from which pairs of ids may be taken: within one range of users and one of groups. Empty
+/// if there is none.
 IdRange PairPlace(const OwnIdentity& own) {
   IdRange best;
   for (const IdRange& users : UsableIds(own.uid_map)) {
@@ -72,8 +72,8 @@ std::string ReadAll(const char* path) {
   return text.str();
 }
 
-/// What the kernel owns in /proc belongs to the host's root; where that is nobody here, uid 0 is
-/// somebody else.
+/// Whether uid 0 here is the host's root. The kernel's files in /proc belong to the host's root; if
+/// their owner is unmapped here, uid 0 is another user.
 bool IsHostRoot() {
   struct stat info = {};
   return stat("/proc/sys/kernel", &info) != 0 || info.st_uid == 0;
@@ -125,7 +125,7 @@ void WriteIdMaps(pid_t pid, const SandboxUser& user) {
   const std::string folder = "/proc/" + std::to_string(pid);
   const uint32_t uid = user.own_ids ? user.zygote_id : geteuid();
   const uint32_t gid = user.own_ids ? user.zygote_id : getegid();
-  // Required for whoever may not map groups freely (user_namespaces(7)).
+  // Required for a user who may not map groups freely (user_namespaces(7)).
   if (!user.own_ids) WriteProcFile(folder + "/setgroups", "deny");
   WriteProcFile(folder + "/uid_map", MapText(uid, user.program_id, user.own_ids));
   WriteProcFile(folder + "/gid_map", MapText(gid, user.program_id, user.own_ids));

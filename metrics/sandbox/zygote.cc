@@ -39,7 +39,7 @@ bool AwaitReadable(int fd, int64_t deadline_us) {
   }
 }
 
-/// Reads up to `bytes`; fewer at the end of the stream or the deadline.
+/// Reads up to `bytes`. Returns fewer at the end of the stream or at the deadline.
 size_t ReadWithin(int fd, void* data, size_t bytes, int64_t deadline_us) {
   size_t used = 0;
   while (used < bytes && AwaitReadable(fd, deadline_us)) {
@@ -51,7 +51,7 @@ size_t ReadWithin(int fd, void* data, size_t bytes, int64_t deadline_us) {
   return used;
 }
 
-/// False when the zygote has gone, or takes nothing for as long as an answer may take.
+/// False if the zygote is gone, or takes nothing until the deadline.
 bool SendWithin(int fd, const void* data, size_t bytes, int64_t deadline_us) {
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
@@ -157,7 +157,7 @@ void Zygote::Start(const SandboxOptions& options, const Interpreter& interpreter
   const UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) ThrowErrno("/dev/null", "opening", errno);
   const UniqueFd guest = options.unsafe ? GuestMemfd() : UniqueFd();
-  // Opened here, where /proc is the host's; programs do not inherit it.
+  // Opened here, where /proc is the host's. Programs do not inherit it.
   const UniqueFd proc(open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (options.allow_processes && !proc) ThrowErrno("/proc", "opening", errno);
 
@@ -170,8 +170,8 @@ void Zygote::Start(const SandboxOptions& options, const Interpreter& interpreter
   plan.guest = guest.get();
   plan.proc = proc.get();
   plan.arguments = Arguments(options, interpreter);
-  // One heap for all threads: one for each would reserve 64 to 128 MiB of the memory limit's
-  // address space, at moments that chance decides.
+  // One heap for all threads. A heap for each would reserve 64 to 128 MiB of the memory limit's
+  // address space, at random moments.
   plan.environment = {"PYTHONHASHSEED=0", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
                       "MALLOC_ARENA_MAX=1"};
   if (plan.namespaces) {
@@ -214,13 +214,14 @@ void Zygote::AwaitExec(int report) {
 }
 
 void Zygote::SendConfig(const SandboxOptions& options, bool own_ids) {
-  const std::vector<sock_filter> filter = BuildFilter(options.allow_processes);
+  const std::vector<sock_filter> filter =
+      BuildFilter(options.allow_processes, options.allow_ctypes);
   ZygoteConfig config = {};
   config.magic = kWireMagic;
   config.namespaces = options.unsafe ? 0 : 1;
   config.filter_required = options.unsafe ? 0 : 1;
   config.program_uid = !options.unsafe && own_ids ? kProgramUid : 0;
-  // Where there is one id for all, the zygote and the first process of the pid namespace count too.
+  // If all share one id, the zygote and the first process of the pid namespace count, too.
   if (!options.unsafe) {
     config.task_limit = static_cast<uint32_t>(options.processes) + (own_ids ? 0 : 2);
   }
@@ -284,8 +285,8 @@ void Zygote::ThrowDead(const std::string& doing) {
                        "see 'evald doctor'");
 }
 
-/// As the first process of its pid namespace it takes everything in it along. Without namespaces it
-/// is given time to do so itself.
+/// Ends the zygote. As the first process of its pid namespace it ends everything in it. Without
+/// namespaces it gets time to do so itself.
 void Zygote::Stop() {
   if (pid_ < 0) return;
   control_.reset();

@@ -11,19 +11,19 @@
 
 namespace evald::sandbox {
 
-/// A warm interpreter in its sandbox, and the way to it. It ends, with everything in it, when this
-/// object is destroyed or its process dies: the zygote watches the control socket and is the first
-/// process of its pid namespace. One thread at a time.
+/// A warm interpreter in its sandbox, and the connection to it. It ends, with everything in it,
+/// when this object is destroyed or its process dies: the zygote watches the control socket and is
+/// the first process of its pid namespace. One thread at a time.
 class Zygote {
  public:
-  /// Throws Error(kInfrastructure) that names the step that failed and the remedy.
+  /// Throws Error(kInfrastructure) that names the failed step and the remedy.
   Zygote(const SandboxOptions& options, const Interpreter& interpreter);
   ~Zygote();
   Zygote(const Zygote&) = delete;
   Zygote& operator=(const Zygote&) = delete;
 
-  /// Runs one program to its end. Throws Error(kInfrastructure) when the zygote does not answer or
-  /// could not set the program up; this object is then of no further use.
+  /// Runs one program to its end. Throws Error(kInfrastructure) if the zygote does not answer or
+  /// could not set up the program; this object is then unusable.
   ProgramReport Run(const ProgramRequest& request, const std::string& source);
 
   /// Whether programs run under the seccomp filter.
@@ -40,7 +40,7 @@ class Zygote {
 
   pid_t pid_ = -1;
   UniqueFd control_;
-  UniqueFd errors_;  ///< what the zygote writes to standard error
+  UniqueFd errors_;  ///< the zygote's standard error
   bool seccomp_ = false;
 };
 

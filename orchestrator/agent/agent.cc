@@ -26,7 +26,7 @@
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/fleet/socket_directory.h"
 #include "orchestrator/staging/flock.h"
-#include "orchestrator/staging/room.h"
+#include "orchestrator/staging/free_space.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -37,7 +37,7 @@ constexpr std::chrono::milliseconds kStopGrace{5000};
 constexpr std::chrono::milliseconds kFirstRedial{100}, kLongestRedial{5000};
 constexpr int64_t kPingMicros = 1'000'000;
 constexpr int64_t kHelloMicros = 10'000'000;
-constexpr int64_t kRestMicros = 30'000'000;  // for a worker to let go of what was revoked
+constexpr int64_t kRestMicros = 30'000'000;  // for a worker to confirm a revoke
 constexpr size_t kSpansWaitingMax = 10'000;
 
 UniqueFd LockRoot(const fs::path& root) {
@@ -46,7 +46,7 @@ UniqueFd LockRoot(const fs::path& root) {
   UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) ThrowErrno(file, "open", errno);
   for (int attempt = 0; ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++attempt) {
-    if (attempt == 20) {  // others only look whether it is taken
+    if (attempt == 20) {  // other processes take the lock for a moment, to see whether it is held
       throw Error(ErrorKind::kUsage,
                   fmt::format("{}: another agent works from this folder", root.string()),
                   "stop it, or choose another --root");
@@ -189,8 +189,9 @@ class Agent::Impl {
 
   // ---- another orchestrator
 
-  // It knows nothing of what processes hold. It is told of them once that is at rest, so that what
-  // they wrote can be looked at.
+  // Begins with another orchestrator, which does not know the processes' leases. It is told of the
+  // processes once their leases are revoked and confirmed: then their files are at rest and can be
+  // read.
   void BeginAnew() {
     joined_ = said_left_ = false;
     for (const auto& [id, revoke] : book_.BeginAnew()) host_->Send(id, revoke);
@@ -206,20 +207,21 @@ class Agent::Impl {
     if (leaving_) conversation_.Send(protocol::AgentLeaving{});
   }
 
-  // Of the orchestrator's own host it knows.
+  // Fingerprints of the checkpoints staged here. Empty on the orchestrator's own host, where it
+  // knows them.
   std::vector<std::string> Staged() const {
     std::vector<std::string> staged;
     if (here()) return staged;
     try {
       for (const StagedInfo& info : ListStaged(options_.staging_root))
         staged.push_back(info.fingerprint);
-    } catch (const Error& e) {  // then they are found when they are to be loaded
-      log::Warn("what is staged here cannot be listed: {}", e.what());
+    } catch (const Error& e) {  // they are then found when they are to be loaded
+      log::Warn("the checkpoints staged here cannot be listed: {}", e.what());
     }
     return staged;
   }
 
-  // ---- what processes say
+  // ---- messages of processes
 
   void OnProcessMessage(const std::string& id, const protocol::Message& message) {
     const bool concerns = book_.Received(id, message);
@@ -230,11 +232,11 @@ class Agent::Impl {
   }
 
   void Tell(const std::string& id, const protocol::Message& message) {
-    if (std::holds_alternative<protocol::Progress>(message)) {  // old ones are worth nothing
+    if (std::holds_alternative<protocol::Progress>(message)) {  // an old one is worthless
       conversation_.SendLoose(protocol::FromProcess{id, message});
     } else if (const auto* span = std::get_if<protocol::Span>(&message)) {
       if (conversation_.waiting() > kSpansWaitingMax) return;
-      protocol::Span theirs = *span;  // on the orchestrator's clock
+      protocol::Span theirs = *span;  // converted to the orchestrator's clock
       theirs.begin += clock_.offset_us();
       theirs.end += clock_.offset_us();
       conversation_.Send(protocol::FromProcess{id, theirs});
@@ -255,7 +257,7 @@ class Agent::Impl {
     JoinWhenAtRest();
   }
 
-  // ---- what the orchestrator says
+  // ---- messages of the orchestrator
 
   void OnOrchestratorMessage(const protocol::AgentMessage& message) {
     last_seen_us_ = MonotonicMicros();
@@ -273,7 +275,7 @@ class Agent::Impl {
     } else if (const auto* pong = std::get_if<protocol::AgentPong>(&message)) {
       if (!here()) clock_.Measured(pong->at, pong->now, MonotonicMicros());
     } else if (std::holds_alternative<protocol::AgentStop>(message)) {
-      End("the orchestrator says so");
+      End("the orchestrator told it to");
     }
   }
 
@@ -308,12 +310,12 @@ class Agent::Impl {
     if (now - pinged_us_ > kPingMicros) Ping();
     if (!joined_ && now > rest_until_us_) {
       for (const std::string& id : book_.NotAtRest()) {
-        log::Warn("{} does not let go of what was revoked; it is killed", id);
+        log::Warn("{} does not confirm that its leases are revoked; it is killed", id);
         host_->Kill(id);
       }
     }
     if (leaving_ && joined_ && book_.idle() && conversation_.waiting() == 0) {
-      if (said_left_) return End("nothing is held any more");
+      if (said_left_) return End("no process holds a trial or job any more");
       conversation_.Send(protocol::AgentLeft{});
       said_left_ = true;
     }
@@ -365,7 +367,7 @@ class Agent::Impl {
   Loop loop_;
   SocketDirectory socket_directory_;
   const std::string instance_;
-  std::string session_;  // of the orchestrator; "" before the first
+  std::string session_;  // of the orchestrator; "" before the first one
   Dialer dialer_;
   std::shared_ptr<Wire> greeting_;
   int64_t greeting_since_us_ = 0;
@@ -378,7 +380,7 @@ class Agent::Impl {
   std::optional<Courier> courier_;
   bool joined_ = false;  // the orchestrator knows this agent's processes
   bool leaving_ = false;
-  bool said_left_ = false;  // to the orchestrator that is there
+  bool said_left_ = false;  // to the orchestrator that is connected
   bool ending_ = false;
   int64_t rest_until_us_ = 0;
   int64_t pinged_us_ = 0;

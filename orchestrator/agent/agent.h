@@ -12,31 +12,33 @@ namespace evald {
 
 struct AgentOptions {
   OrchestratorAddress orchestrator;
-  std::string name;  ///< of this host, among the orchestrator's
+  std::string name;  ///< the host's name among the orchestrator's hosts
   std::filesystem::path binaries;
-  std::filesystem::path root;  ///< lock, logs and, away from the orchestrator's files, the spool
+  /// Lock, logs and, if the orchestrator's files are not visible here, the spool
+  std::filesystem::path root;
   std::filesystem::path staging_root;
-  uint64_t staging_keep = 0;  ///< bytes of checkpoints that may stay without a use
+  uint64_t staging_keep = 0;  ///< bytes of unused checkpoints that may stay
   std::vector<std::string> devices = {"cpu:0"};
-  int threads = 0;  ///< of each worker; 0: as the orchestrator says
+  int threads = 0;  ///< of each worker; 0: the orchestrator's number
   int metric_processes = 1;
   SandboxOptions sandbox;
-  std::string config_id;  ///< what it was started with, told to the orchestrator
-  double linger_s = 600;  ///< without an orchestrator: then processes end, and on the
-                          ///< orchestrator's own host the agent
+  std::string config_id;  ///< identifies the agent's command line; told to the orchestrator
+  /// Without an orchestrator for so long, processes end; on its own host the agent ends, too
+  double linger_s = 600;
 };
 
-/// The one owner of what belongs to a host: starts worker and metric processes as an orchestrator
-/// says and keeps them at work while it is away. The next orchestrator finds them warm; what they
-/// held for the one before is revoked, and what they wrote stays.
+/// The one owner of a host's processes. Starts worker and metric processes for an orchestrator and
+/// keeps them at work while it is away. The next orchestrator finds them warm: leases of the one
+/// before are revoked, and files that were written stay.
 class Agent {
  public:
-  /// Takes the root's lock. Throws Error(kUsage) when another agent has it, Error(kInfrastructure).
+  /// Takes the root's lock. Throws Error(kUsage) if another agent has it, and
+  /// Error(kInfrastructure).
   explicit Agent(AgentOptions options);
   ~Agent();
 
-  /// Works until told to end: by the orchestrator of its own host, by SIGTERM or SIGINT (trials
-  /// under way are finished; a second one ends at once), or by a root that is gone.
+  /// Works until it is told to end: by the orchestrator of its own host, or by SIGTERM or SIGINT
+  /// (trials under way are finished; a second signal ends at once). Also ends if the root is gone.
   void Run();
 
  private:

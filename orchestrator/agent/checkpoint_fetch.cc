@@ -17,7 +17,7 @@
 #include "evald/error.h"
 #include "orchestrator/agent/file_client.h"
 #include "orchestrator/http/target.h"
-#include "orchestrator/staging/room.h"
+#include "orchestrator/staging/free_space.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -96,7 +96,7 @@ StagedCheckpoint CheckpointFetch::Obtain(const std::string& fingerprint,
   while (true) {
     ThrowIfCancelled(cancel);
     if (const auto owned = root_.TryOwn("fetch-" + fingerprint)) {
-      if (auto staged = reuse()) return std::move(*staged);  // whoever had it before
+      if (auto staged = reuse()) return std::move(*staged);  // the former owner has staged it
       return Fetch(fingerprint, files, cancel);
     }
     ::usleep(kPollMicros);
@@ -141,7 +141,7 @@ StagedCheckpoint CheckpointFetch::Fetch(const std::string& fingerprint,
   return Wrap(fingerprint, std::move(lease), std::move(report));
 }
 
-// Ranges of all files, taken in turn by a few connections.
+// Fetches ranges of all files over a few connections, which take ranges in turn.
 void CheckpointFetch::FetchInto(const fs::path& folder, const std::string& fingerprint,
                                 const std::vector<File>& files,
                                 const std::atomic<bool>* cancel) const {

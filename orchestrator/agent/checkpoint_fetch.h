@@ -9,16 +9,16 @@
 
 namespace evald {
 
-/// Stages a checkpoint on this host by its fingerprint: what is staged here already is leased; else
-/// it is copied from its own folder, if that is to be seen here and holds the same; else it is
-/// fetched from the orchestrator's staged copy, several ranges at a time, and published if its tree
-/// hash is the fingerprint. Any thread; blocks.
+/// Stages a checkpoint on this host by its fingerprint. A copy that is staged here already is
+/// leased. Otherwise the checkpoint is copied from its own folder, if that is visible here and
+/// holds the same files. Otherwise it is fetched from the orchestrator's staged copy, several
+/// ranges at a time, and published if its tree hash is the fingerprint. Any thread; blocks.
 class CheckpointFetch {
  public:
   CheckpointFetch(OrchestratorAddress address, const std::string& instance, StagerOptions staging);
 
-  /// While `*cancel` is set it fails soon. Throws Error: kUsage when the orchestrator refuses,
-  /// kInfrastructure for what may work another time.
+  /// Fails soon while `*cancel` is set. Throws Error: kUsage if the orchestrator refuses,
+  /// kInfrastructure if another try may succeed.
   StagedCheckpoint Obtain(const std::string& fingerprint, const std::atomic<bool>* cancel) const;
 
  private:

@@ -4,12 +4,14 @@
 
 namespace evald {
 
-/// What is to be added to this host's CLOCK_MONOTONIC to have the orchestrator's, measured by
-/// questions and answers: at the quickest of them the orchestrator's time lay in the middle, give
-/// or take half of what it took. A plain value; microseconds.
+/// The difference between the orchestrator's CLOCK_MONOTONIC and this host's, to be added to this
+/// host's. Measured by questions and answers: the quickest answer counts, and the orchestrator's
+/// time is taken to lie in the middle of it, give or take half its duration. A plain value;
+/// microseconds.
 class ClockOffset {
  public:
-  /// Asked at `sent` and answered at `came`, both on this clock; the other showed `theirs`.
+  /// A question was sent at `sent` and answered at `came`, by this clock. The other clock showed
+  /// `theirs`.
   void Measured(int64_t sent, int64_t theirs, int64_t came) {
     const int64_t took = came - sent;
     if (took < 0 || (known_ && took >= took_us_)) return;

@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <random>
 
 #include "base/log.h"
 #include "evald/error.h"
+#include "http_client/client.h"
 #include "orchestrator/staging/fingerprint.h"
 
 namespace evald {
@@ -13,10 +14,10 @@ namespace {
 
 constexpr int kThreads = 4;
 constexpr int kKeepDays = 7;
-constexpr std::chrono::milliseconds kLongestPause{5000}, kNap{100};
-constexpr int kTriesMax = 6;  // while the orchestrator is there
+constexpr std::chrono::milliseconds kLongestPause{5000};
+constexpr int kTriesMax = 6;  // counted while the orchestrator is there
 
-// Whether files have to move for it.
+// Whether the message needs files to move.
 bool NamesFiles(const protocol::Message& message) {
   if (const auto* load = std::get_if<protocol::Load>(&message))
     return IsFingerprint(load->fingerprint);
@@ -26,20 +27,22 @@ bool NamesFiles(const protocol::Message& message) {
          std::holds_alternative<protocol::JobDone>(message);
 }
 
-// What the orchestrator hears when the files of a message cannot be had, or given.
+// The message to the orchestrator if the files of a message cannot be fetched or given.
 std::optional<protocol::Message> Failure(const protocol::Message& message, const std::string& why) {
   if (const auto* lease = std::get_if<protocol::Lease>(&message)) {
     return protocol::TrialFailed{lease->trial, lease->attempt, true, why};
   }
   if (std::holds_alternative<protocol::Load>(message))
     return protocol::TrialFailed{-1, 0, true, why};
-  if (const auto* job = std::get_if<protocol::Job>(&message))
-    return protocol::JobFailed{job->job, true, why};
+  if (const auto* job = std::get_if<protocol::Job>(&message)) {
+    return protocol::JobFailed{job->job, true, why, job->attempt};
+  }
   if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) {
     return protocol::TrialFailed{slice->trial, slice->attempt, true, why};
   }
-  if (const auto* done = std::get_if<protocol::JobDone>(&message))
-    return protocol::JobFailed{done->job, true, why};
+  if (const auto* done = std::get_if<protocol::JobDone>(&message)) {
+    return protocol::JobFailed{done->job, true, why, done->attempt};
+  }
   return std::nullopt;
 }
 
@@ -135,8 +138,8 @@ void Courier::BeginAnew() {
   for (const auto& [key, lane] : lanes) Advance(key);
 }
 
-// Hands on what needs no files; begins to move those of the first that does. That one stays in the
-// lane until it is through.
+// Passes messages on until one needs files, and begins to move those. That message stays in the
+// lane until its files are there.
 void Courier::Advance(const LaneKey& key) {
   Lane& lane = lanes_[key];
   while (!lane.busy && !lane.waiting.empty()) {
@@ -166,17 +169,17 @@ void Courier::Advance(const LaneKey& key) {
 void Courier::Finish(const LaneKey& key, const std::shared_ptr<std::atomic<bool>>& conversation,
                      uint64_t serial, const Outcome& outcome) {
   Lane& lane = lanes_[key];
-  if (conversation != over_) return;  // of a conversation that is over
+  if (conversation != over_) return;  // of an earlier conversation
   lane.busy = false;
-  if (!lane.waiting.empty() &&
-      lane.waiting.front().serial == serial) {  // else: dropped with its process
+  // Otherwise it was dropped with its process
+  if (!lane.waiting.empty() && lane.waiting.front().serial == serial) {
     const Errand errand = std::move(lane.waiting.front());
     lane.waiting.pop_front();
     if (key.second && !outcome.onward) hooks_.undelivered(key.first, errand.message);
     if (outcome.onward)
       (key.second ? hooks_.to_process : hooks_.to_orchestrator)(key.first, *outcome.onward);
     if (outcome.back) hooks_.to_orchestrator(key.first, *outcome.back);
-    // The process asked for something to do, and still does.
+    // The process asked for work and got none, so it asks again.
     const bool asked = std::holds_alternative<protocol::Lease>(errand.message) ||
                        std::holds_alternative<protocol::Job>(errand.message);
     if (key.second && asked && !outcome.onward)
@@ -187,12 +190,15 @@ void Courier::Finish(const LaneKey& key, const std::shared_ptr<std::atomic<bool>
 
 // ---- files; on a thread
 
-// Tries until it works, is refused, has failed often enough while the orchestrator was there, or is
-// not wanted any more.
+// Tries until the move succeeds, is refused, has failed too often while the orchestrator was there,
+// or is no longer wanted.
 Courier::Outcome Courier::Carry(const LaneKey& key, const protocol::Message& message,
                                 const std::atomic<bool>* over) {
+  const http_client::RetryPolicy pauses{.first_pause = first_pause_,
+                                        .longest_pause = kLongestPause};
+  std::mt19937 random{std::random_device{}()};
   int failed = 0;
-  for (auto pause = first_pause_;; pause = std::min(pause * 2, kLongestPause)) {
+  for (int tries = 1;; ++tries) {
     if (*over) return {};
     try {
       return {key.second ? Localize(key.first, message, over) : Give(message, over), {}};
@@ -207,8 +213,8 @@ Courier::Outcome Courier::Carry(const LaneKey& key, const protocol::Message& mes
     } catch (const std::exception& e) {
       return {{}, Failure(message, e.what())};
     }
-    for (auto left = pause; left.count() > 0 && !*over; left -= kNap)
-      std::this_thread::sleep_for(std::min(left, kNap));
+    const double draw = std::uniform_real_distribution<double>(0, 1)(random);
+    http_client::Pause(http_client::RetryPause(pauses, tries, 0, draw), over);
   }
 }
 

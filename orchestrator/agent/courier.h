@@ -20,10 +20,11 @@
 
 namespace evald {
 
-/// Between an agent's processes and an orchestrator whose files are not to be seen here: a message
-/// to a process waits until what it names is here, one from a process until what it names is there;
-/// both bear the receiver's paths then. Messages to and from one process keep their order;
-/// heartbeats wait for nothing. Files move on threads; everything else is on the loop's.
+/// Stands between an agent's processes and an orchestrator whose files are not visible on this
+/// host. A message to a process waits until the files that it names are here; a message from a
+/// process waits until its files are at the orchestrator. Both then carry the receiver's paths.
+/// Messages to and from one process keep their order; heartbeats do not wait. Files move on other
+/// threads; everything else belongs to the loop's.
 class Courier {
  public:
   struct Hooks {
@@ -34,7 +35,7 @@ class Courier {
   };
   static constexpr std::chrono::milliseconds kFirstPause{200};
 
-  /// `first_pause` is what passes before a file is tried again; it doubles each time.
+  /// At most `first_pause` passes before the first retry of a file; it doubles each time.
   Courier(Loop* loop, OrchestratorAddress address, std::filesystem::path folder,
           const std::string& instance, StagerOptions staging, Hooks hooks,
           std::chrono::milliseconds first_pause = kFirstPause);
@@ -42,18 +43,18 @@ class Courier {
 
   void ToProcess(const std::string& id, const protocol::Message& message);
   void FromProcess(const std::string& id, const protocol::Message& message);
-  /// The process has ended: `told` is called after all that it said.
+  /// The process has ended: calls `told` after all its messages are passed on.
   void Ended(const std::string& id, std::function<void()> told);
-  /// Whether the orchestrator can be reached: while it cannot, no try to move a file counts as
-  /// failed.
+  /// Whether the orchestrator can be reached. While it cannot, a failed try to move a file does not
+  /// count.
   void SetConnected(bool connected) { connected_ = connected; }
-  /// Another orchestrator: what is on its way is dropped.
+  /// Another orchestrator is there: drops all messages that are on their way.
   void BeginAnew();
 
  private:
   struct Errand {
     protocol::Message message;
-    std::function<void()> told;  ///< instead of a message
+    std::function<void()> told;  ///< called in place of a message
     uint64_t serial = 0;
   };
   struct Lane {  // one direction of one process
@@ -84,12 +85,12 @@ class Courier {
   const std::chrono::milliseconds first_pause_;
   std::map<LaneKey, Lane> lanes_;
   uint64_t serials_ = 0;
-  std::shared_ptr<std::atomic<bool>> over_;  ///< set when the conversation is
+  std::shared_ptr<std::atomic<bool>> over_;  ///< set when the conversation is over
   std::atomic<bool> connected_{false};
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   std::mutex staged_mutex_;
-  /// What processes use, by process; the one before stays until the next is loaded.
+  /// Checkpoints in use, by process. A process keeps its last one until the next is loaded.
   std::map<std::string, std::vector<std::shared_ptr<StagedCheckpoint>>> staged_;
 
   std::mutex mutex_;

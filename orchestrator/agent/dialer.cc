@@ -10,17 +10,26 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/read_until.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <charconv>
+#include <boost/beast/core/buffers_to_string.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
 #include <exception>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "base/text.h"
 #include "evald/error.h"
+#include "http_client/problem.h"
+#include "http_client/url.h"
 #include "orchestrator/fleet/stream_wire.h"
 #include "orchestrator/fleet/work_thread.h"
 #include "protocol/channel.h"
@@ -28,58 +37,60 @@
 namespace evald {
 namespace asio = boost::asio;
 namespace ssl = asio::ssl;
+namespace beast = boost::beast;
 using asio::ip::tcp;
 using Unix = asio::local::stream_protocol;
 using ErrorCode = boost::system::error_code;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{15};  // for a connection and the answer to it
-constexpr size_t kHeadBytesMax = 16 * 1024;
+constexpr std::chrono::seconds kPatience{15};  // to connect and get an answer
+constexpr uint32_t kHeadBytesMax = 16 * 1024;
+constexpr uint64_t kBodyBytesMax = 64 * 1024;  // of a refusal
+constexpr const char* kProtocol = "evald-agent";
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
-struct Url {
-  bool tls = false;
-  std::string host, port, authority;
-};
-
-Url ParseUrl(const std::string& text) {
-  Url url;
-  const std::string_view expected = "expected https://host:port, or http://127.0.0.1:port";
-  url.tls = text.starts_with("https://");
-  if (!url.tls && !text.starts_with("http://")) {
-    throw Error(ErrorKind::kUsage, fmt::format("--server '{}': {}", text, expected));
+// Throws Error(kUsage) for anything but scheme, host and port.
+http_client::Url OrchestratorUrl(const std::string& text) {
+  try {
+    http_client::Url url = http_client::ParseUrl(text);
+    if (!url.has_user && !url.has_query && url.path == "/") return url;
+  } catch (const Error&) {
   }
-  url.authority = text.substr(url.tls ? 8 : 7);
-  const size_t bracket = url.authority.rfind(']'), colon = url.authority.rfind(':');
-  const bool has_port =
-      colon != std::string::npos && (bracket == std::string::npos || colon > bracket);
-  url.host = url.authority.substr(0, has_port ? colon : std::string::npos);
-  url.port = has_port ? url.authority.substr(colon + 1) : url.tls ? "443" : "80";
-  if (url.host.starts_with('[') && url.host.ends_with(']'))
-    url.host = url.host.substr(1, url.host.size() - 2);
-  int port = 0;
-  const auto number = std::from_chars(url.port.data(), url.port.data() + url.port.size(), port);
-  if (url.host.empty() || url.host.find('/') != std::string::npos || number.ec != std::errc() ||
-      number.ptr != url.port.data() + url.port.size() || port < 1 || port > 65535) {
-    throw Error(ErrorKind::kUsage, fmt::format("--server '{}': {}", text, expected));
-  }
-  return url;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("--server '{}': expected https://host:port, or http://127.0.0.1:port",
+                          http_client::Shown(text)));
 }
 
-// A line of a head, or the detail of a problem document, that says why there is no connection.
-std::string Refusal(const std::string& answer) {
-  const size_t end = answer.find("\r\n");
-  const size_t detail = answer.find("\"detail\":\"");
-  if (detail == std::string::npos) return answer.substr(0, end);
-  const size_t begin = detail + 10;
-  return answer.substr(0, end) + ": " + answer.substr(begin, answer.find('"', begin) - begin);
+// The request to speak the agents' protocol (docs/protocol.md) from then on.
+beast::http::request<beast::http::empty_body> UpgradeRequest(const std::string& authority,
+                                                             const std::string& token) {
+  beast::http::request<beast::http::empty_body> request(beast::http::verb::get,
+                                                        "/v1/agents/connect", 11);
+  request.set(beast::http::field::host, authority);
+  request.set(beast::http::field::user_agent, "evald");
+  request.set(beast::http::field::connection, "Upgrade");
+  request.set(beast::http::field::upgrade, kProtocol);
+  if (!token.empty()) request.set(beast::http::field::authorization, "Bearer " + token);
+  return request;
+}
+
+// "" if the server speaks the agents' protocol from now on, else the reason.
+std::string ReasonOf(const beast::http::response<beast::http::string_body>& answer) {
+  const int status = answer.result_int();
+  if (status != 101) {
+    const std::string said = http_client::ReadProblem(status, answer.body()).detail;
+    return said.starts_with("status ") ? said : fmt::format("status {}: {}", status, said);
+  }
+  const auto protocol = answer[beast::http::field::upgrade];
+  if (beast::iequals(protocol, kProtocol)) return "";
+  return fmt::format("the server speaks '{}' from now on, expected {}",
+                     PrintableLine({protocol.data(), protocol.size()}), kProtocol);
 }
 
 }  // namespace
 
-// One try. Whoever says first how it went is heard: the connection's steps, their failure, or the
-// clock.
+// One try. The first outcome counts: of the connection's steps, their failure, or the clock.
 struct Attempt {
   Attempt(Loop* loop, Dialer::Done done_in)
       : done(std::move(done_in)), clock(loop->context(), kPatience) {}
@@ -94,8 +105,8 @@ struct Attempt {
   asio::steady_timer clock;
 };
 
-// When the clock strikes, the socket closes and the step under way fails. Looking up a name cannot
-// be ended, so the attempt is over without it.
+// When the time is up, the socket closes and the step under way fails. Looking up a name cannot be
+// cancelled, so the attempt ends without waiting for it.
 template <typename Socket>
 void Watch(const std::shared_ptr<Attempt>& attempt, std::weak_ptr<Socket> socket) {
   attempt->clock.async_wait([attempt, socket](const ErrorCode& error) {
@@ -107,7 +118,7 @@ void Watch(const std::shared_ptr<Attempt>& attempt, std::weak_ptr<Socket> socket
   });
 }
 
-std::string ReasonOf(const std::exception_ptr& thrown) {
+std::string TextOf(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
   } catch (...) {
@@ -119,13 +130,13 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
   State(Loop* loop_in, OrchestratorAddress address_in)
       : loop(loop_in), address(std::move(address_in)) {
     if (!address.socket.empty()) return;
-    url = ParseUrl(address.server);
-    const bool here = url.host == "localhost" || url.host == "127.0.0.1" || url.host == "::1";
-    if (!url.tls && !here) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("--server '{}': what is said would cross the network unencrypted",
-                              address.server),
-                  "use https://");
+    url = OrchestratorUrl(address.server);
+    if (!url.tls && !http_client::IsLoopback(url)) {
+      throw Error(
+          ErrorKind::kUsage,
+          fmt::format("--server '{}': messages and files would cross the network unencrypted",
+                      address.server),
+          "use https://");
     }
     if (url.tls) MakeTls();
   }
@@ -162,41 +173,33 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
     loop->Post([done = std::move(done), wire, why] { done(wire, why); });
   }
 
-  // Asks to speak the agents' protocol over `stream`.
+  // Asks the server to speak the agents' protocol over `stream`. Returns why not; "" on success,
+  // with the bytes that came after the answer in `rest`.
   template <typename Stream>
   asio::awaitable<std::string> Upgrade(Stream& stream, std::string* rest) {
-    std::string request = fmt::format(
-        "GET /v1/agents/connect HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\n"
-        "Upgrade: evald-agent\r\n",
-        url.authority);
-    if (!address.token.empty()) request += "Authorization: Bearer " + address.token + "\r\n";
-    request += "\r\n";
-    auto [failed, sent] = co_await asio::async_write(stream, asio::buffer(request), kAwait);
+    const auto request = UpgradeRequest(url.authority, address.token);
+    auto [failed, sent] = co_await beast::http::async_write(stream, request, kAwait);
     if (failed) co_return failed.message();
-    std::string head;
-    auto [error, length] = co_await asio::async_read_until(
-        stream, asio::dynamic_buffer(head, kHeadBytesMax), "\r\n\r\n", kAwait);
-    if (error) co_return error.message();
-    if (head.starts_with("HTTP/1.1 101 ")) {
-      *rest = head.substr(length);
-      co_return "";
-    }
-    // The problem document, one object, came with the head or comes after it. The connection stays
-    // open.
-    co_await asio::async_read_until(stream, asio::dynamic_buffer(head, kHeadBytesMax), '}', kAwait);
-    co_return Refusal(head);
+    beast::flat_buffer buffer;
+    beast::http::response_parser<beast::http::string_body> answer;
+    answer.header_limit(kHeadBytesMax);
+    answer.body_limit(kBodyBytesMax);
+    auto [error, length] = co_await beast::http::async_read(stream, buffer, answer, kAwait);
+    if (error && !answer.is_header_done()) co_return error.message();
+    *rest = beast::buffers_to_string(buffer.data());
+    co_return ReasonOf(answer.get());
   }
 
-  // A number is not looked up: getaddrinfo asks the kernel for all its addresses, and waits without
-  // a limit.
+  // A numeric address is not looked up: getaddrinfo asks the kernel for all its addresses, and
+  // waits without a limit.
   asio::awaitable<std::string> Connect(tcp::socket* socket) {
     ErrorCode failed;
     if (const auto address = asio::ip::make_address(url.host, failed); !failed) {
-      const auto port = static_cast<uint16_t>(std::stoi(url.port));
-      std::tie(failed) = co_await socket->async_connect({address, port}, kAwait);
+      std::tie(failed) = co_await socket->async_connect({address, url.port}, kAwait);
     } else {
       tcp::resolver resolver(loop->context());
-      auto [unknown, endpoints] = co_await resolver.async_resolve(url.host, url.port, kAwait);
+      auto [unknown, endpoints] =
+          co_await resolver.async_resolve(url.host, std::to_string(url.port), kAwait);
       if (unknown) co_return unknown.message();
       std::tie(failed, std::ignore) = co_await asio::async_connect(*socket, endpoints, kAwait);
     }
@@ -240,7 +243,7 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
 
   Loop* loop;
   OrchestratorAddress address;
-  Url url;
+  http_client::Url url;
   std::optional<ssl::context> tls;
 };
 
@@ -251,7 +254,7 @@ Dialer::Dialer(Loop* loop, OrchestratorAddress address)
 
 Dialer::~Dialer() = default;
 
-// However the coroutine ends, the attempt has an answer: an agent that hears none would never try
+// However the coroutine ends, the attempt gets an answer: without one the agent would never try
 // again.
 void Dialer::Dial(Done done) {
   if (!state_->address.socket.empty()) return state_->DialSocket(std::move(done));
@@ -262,8 +265,7 @@ void Dialer::Dial(Done done) {
         return state->url.tls ? state->DialTls(attempt) : state->DialPlain(attempt);
       },
       [attempt](const std::exception_ptr& thrown) {
-        attempt->Say(nullptr,
-                     thrown ? ReasonOf(thrown) : "the connection ended before it was made");
+        attempt->Say(nullptr, thrown ? TextOf(thrown) : "the connection ended before it was made");
       });
 }
 

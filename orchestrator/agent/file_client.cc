@@ -1,148 +1,108 @@
 #include "orchestrator/agent/file_client.h"
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
-#include "base/jsonl.h"
 #include "evald/error.h"
+#include "http_client/failure.h"
+#include "http_client/problem.h"
 
 namespace evald {
-namespace {
 
-constexpr long kConnectSeconds = 10;
-constexpr long kSilenceSeconds = 30;  // below one byte a second for so long
-constexpr size_t kRefusalBytesMax = 64 * 1024;
+// A part of a file that is open for writing.
+struct FileClient::Part {
+  int fd;
+  uint64_t offset, left;
 
-// Where an answer's bytes go: to a file from `offset` on, or else into `text`.
-struct Sink {
-  std::string text;
-  int fd = -1;
-  uint64_t offset = 0, left = 0;
-  CURL* curl = nullptr;
-
-  static size_t TakeSome(char* data, size_t, size_t bytes, void* self) {
-    return static_cast<Sink*>(self)->Take({data, bytes});
-  }
-
-  size_t Take(std::string_view bytes) {
-    long status = 0;
-    ::curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    if (fd < 0 || status >= 300) {
-      if (status >= 300 && text.size() > kRefusalBytesMax) return 0;
-      text += bytes;
-      return bytes.size();
-    }
-    if (bytes.size() > left) return 0;  // more than was asked for
-    for (std::string_view rest = bytes; !rest.empty();) {
-      const ssize_t wrote = ::pwrite(fd, rest.data(), rest.size(), static_cast<off_t>(offset));
+  // False if the bytes are more than the part has room for.
+  bool Take(std::string_view bytes) {
+    if (bytes.size() > left) return false;
+    while (!bytes.empty()) {
+      const ssize_t wrote = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
       if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0) return 0;
-      rest.remove_prefix(static_cast<size_t>(wrote));
+      if (wrote < 0) {
+        throw Error(ErrorKind::kInfrastructure,
+                    fmt::format("the bytes that come cannot be written: {}", std::strerror(errno)));
+      }
+      bytes.remove_prefix(static_cast<size_t>(wrote));
       offset += static_cast<uint64_t>(wrote);
       left -= static_cast<uint64_t>(wrote);
     }
-    return bytes.size();
+    return true;
   }
 };
 
-int StopAsked(void* cancel, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return static_cast<const std::atomic<bool>*>(cancel)->load() ? 1 : 0;
+namespace {
+
+constexpr std::chrono::seconds kSilence{30};
+
+void ThrowUnlessOk(const http_client::Request& request, const http_client::Response& response) {
+  if (response.ok()) return;
+  if (!response.answered()) throw http_client::FailureOf(request, response);
+  // Another try may also help if the state of the work was another one (409) or bytes were not
+  // those of the hash (422).
+  const bool again =
+      http_client::IsTemporary(response.status) || response.status == 409 || response.status == 422;
+  const http_client::Problem problem = http_client::ProblemOf(response);
+  throw Error(again ? ErrorKind::kInfrastructure : ErrorKind::kUsage,
+              fmt::format("{}: {}", request.url, problem.detail), problem.remedy);
 }
 
 }  // namespace
 
-struct FileClient::State {
-  OrchestratorAddress address;
-  const std::atomic<bool>* cancel;
-  std::unique_ptr<CURL, void (*)(CURL*)> curl{::curl_easy_init(), ::curl_easy_cleanup};
-
-  void Do(const std::string& method, const std::string& path, const std::string& range,
-          std::string_view body, Sink* sink);
-};
-
-FileClient::FileClient(const OrchestratorAddress& address, const std::atomic<bool>* cancel) {
-  static const CURLcode started = ::curl_global_init(CURL_GLOBAL_DEFAULT);
-  static_cast<void>(started);
-  state_ = std::make_unique<State>(State{address, cancel});
-  if (!state_->curl) throw Error(ErrorKind::kInfrastructure, "libcurl cannot begin");
-}
-
-FileClient::~FileClient() = default;
-
-void FileClient::State::Do(const std::string& method, const std::string& path,
-                           const std::string& range, std::string_view body, Sink* sink) {
-  CURL* handle = curl.get();
-  ::curl_easy_reset(handle);
-  sink->curl = handle;
-  const std::string url = address.server + path, bearer = "Authorization: Bearer " + address.token;
-  curl_slist* list = ::curl_slist_append(nullptr, "Expect:");
-  if (!address.token.empty()) list = ::curl_slist_append(list, bearer.c_str());
-  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(list, ::curl_slist_free_all);
-  ::curl_easy_setopt(handle, CURLOPT_URL, url.c_str());
-  ::curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, method.c_str());
-  ::curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get());
-  ::curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
-  ::curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-  ::curl_easy_setopt(handle, CURLOPT_PROXY, "");
-  ::curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
-  ::curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  ::curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, kSilenceSeconds);
-  if (!address.ca_file.empty()) ::curl_easy_setopt(handle, CURLOPT_CAINFO, address.ca_file.c_str());
-  if (!range.empty()) ::curl_easy_setopt(handle, CURLOPT_RANGE, range.c_str());
-  if (method == "PUT") {
-    ::curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body.data());
-    ::curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
-  }
-  ::curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, Sink::TakeSome);
-  ::curl_easy_setopt(handle, CURLOPT_WRITEDATA, sink);
-  ::curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
-  ::curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, StopAsked);
-  ::curl_easy_setopt(handle, CURLOPT_XFERINFODATA, const_cast<std::atomic<bool>*>(cancel));
-  const CURLcode result = ::curl_easy_perform(handle);
-  if (result != CURLE_OK) {
-    throw Error(ErrorKind::kInfrastructure,
-                fmt::format("{}: {}", url, ::curl_easy_strerror(result)));
-  }
-  long status = 0;
-  ::curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
-  if (status >= 200 && status < 300) return;
-  std::string detail = fmt::format("status {}", status);
-  try {
-    detail =
-        FieldOr<std::string>(ParseJson(sink->text, "the answer"), "detail", detail, "the answer");
-  } catch (const Error&) {
-  }
-  const bool again =
-      status >= 500 || status == 408 || status == 409 || status == 422 || status == 429;
-  throw Error(again ? ErrorKind::kInfrastructure : ErrorKind::kUsage,
-              fmt::format("{}: {}", url, detail));
+http_client::Request FileClient::Ask(const std::string& method, const std::string& path) const {
+  http_client::Request request;
+  request.method = method;
+  request.url = address_.server + path;
+  request.bearer_token = address_.token;
+  request.ca_file = address_.ca_file;
+  request.proxy = http_client::Proxy::kNone;  // as for the agent's connection
+  request.limits.silence = kSilence;
+  return request;
 }
 
 std::string FileClient::Get(const std::string& path) {
-  Sink sink;
-  state_->Do("GET", path, "", "", &sink);
-  return std::move(sink.text);
+  const http_client::Request request = Ask("GET", path);
+  http_client::Response response = client_.Perform(request, cancel_);
+  ThrowUnlessOk(request, response);
+  return std::move(response.body);
 }
 
 void FileClient::GetRange(const std::string& path, uint64_t first, uint64_t count, int fd) {
   if (count == 0) return;
-  Sink sink;
-  sink.fd = fd;
-  sink.offset = first;
-  sink.left = count;
-  state_->Do("GET", path, fmt::format("{}-{}", first, first + count - 1), "", &sink);
-  if (sink.left > 0) {
-    throw Error(ErrorKind::kInfrastructure,
-                fmt::format("{}{}: {} bytes are missing", state_->address.server, path, sink.left));
+  Part part{fd, first, count};
+  http_client::Request request = Ask("GET", path);
+  request.headers.emplace_back("Range", fmt::format("bytes={}-{}", first, first + count - 1));
+  const http_client::Response response = Fetch(std::move(request), &part);
+  if (part.left > 0 || response.status != 206) {
+    throw Error(
+        ErrorKind::kInfrastructure,
+        fmt::format("{}{}: expected bytes {} to {}, found status {} with {} bytes", address_.server,
+                    path, first, first + count - 1, response.status, count - part.left));
   }
 }
 
+void FileClient::GetFile(const std::string& path, int fd) {
+  Part part{fd, 0, UINT64_MAX};
+  Fetch(Ask("GET", path), &part);
+}
+
+http_client::Response FileClient::Fetch(http_client::Request request, Part* part) {
+  const Part begin = *part;
+  request.sink = [part](std::string_view bytes) { return part->Take(bytes); };
+  request.rewind = [part, begin] { *part = begin; };
+  http_client::Response response = client_.Perform(request, http_client::RetryPolicy{}, cancel_);
+  ThrowUnlessOk(request, response);
+  return response;
+}
+
 void FileClient::Put(const std::string& path, std::string_view body) {
-  Sink sink;
-  state_->Do("PUT", path, "", body, &sink);
+  http_client::Request request = Ask("PUT", path);
+  request.body = body;
+  ThrowUnlessOk(request, client_.Perform(request, cancel_));
 }
 
 }  // namespace evald

@@ -2,31 +2,40 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 
+#include "http_client/client.h"
 #include "orchestrator/agent/dialer.h"
 
 namespace evald {
 
-/// Fetches and gives files over the orchestrator's REST interface (libcurl); blocks. What the
-/// orchestrator refuses comes as Error(kUsage), what is worth another try as
-/// Error(kInfrastructure). One thread at a time.
+/// Fetches and gives files over the orchestrator's REST interface; blocks. Throws Error(kUsage) if
+/// the orchestrator refuses, and Error(kInfrastructure) if another try may succeed. One thread at a
+/// time.
 class FileClient {
  public:
-  /// While `*cancel` is set every call fails soon. It outlives this.
-  FileClient(const OrchestratorAddress& address, const std::atomic<bool>* cancel);
-  ~FileClient();
+  /// Every call fails soon while `*cancel` is set. `cancel` outlives this.
+  FileClient(const OrchestratorAddress& address, const std::atomic<bool>* cancel)
+      : address_(address), cancel_(cancel) {}
 
+  /// A document of at most 64 MiB.
   std::string Get(const std::string& path);
-  /// Writes bytes [first, first + count) of the file at `path` to the same place in `fd`.
+  /// Writes the whole file at `path` to the beginning of `fd`.
+  void GetFile(const std::string& path, int fd);
+  /// Writes bytes [first, first + count) of the file at `path` to the same place in `fd`. Asks a
+  /// few times: a checkpoint has thousands of ranges, and one that fails costs all of them.
   void GetRange(const std::string& path, uint64_t first, uint64_t count, int fd);
   void Put(const std::string& path, std::string_view body);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Part;
+  http_client::Request Ask(const std::string& method, const std::string& path) const;
+  http_client::Response Fetch(http_client::Request request, Part* part);
+
+  const OrchestratorAddress address_;
+  const std::atomic<bool>* cancel_;
+  http_client::Client client_;
 };
 
 }  // namespace evald

@@ -29,7 +29,7 @@ void ProcessBook::Sent(const std::string& id, const protocol::Message& message) 
     entry.about.loaded = nullptr;
     entry.about.wants = 0;  // wants before a Load are void
   } else if (std::holds_alternative<protocol::Follow>(message)) {
-    entry.about.loading = false;  // what it had answers no more
+    entry.about.loading = false;  // a Load before it will not be answered
     entry.about.loaded = nullptr;
     entry.about.wants = 0;
   }
@@ -59,7 +59,7 @@ bool ProcessBook::Received(const std::string& id, const protocol::Message& messa
   Entry& entry = found->second;
   protocol::HeldProcess& about = entry.about;
   if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
-    if (!hello->waits.empty()) return true;  // it cannot be given anything yet
+    if (!hello->waits.empty()) return true;  // the process cannot be given work yet
     about.pid = hello->pid;
     about.engine = hello->engine;
   } else if (const auto* loaded = std::get_if<protocol::Loaded>(&message)) {

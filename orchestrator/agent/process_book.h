@@ -13,9 +13,8 @@
 
 namespace evald {
 
-/// What an agent knows of its processes: enough to introduce them to another orchestrator, and to
-/// tell what they do for the one that is there from what they still do for one that is gone. A
-/// plain value.
+/// An agent's knowledge of its processes. It suffices to introduce them to another orchestrator,
+/// and to tell work for the present orchestrator from work for an earlier one. A plain value.
 class ProcessBook {
  public:
   using Trial = std::pair<int64_t, int>;  ///< with its attempt
@@ -24,21 +23,22 @@ class ProcessBook {
   void Ended(const std::string& id);
   bool Knows(const std::string& id) const { return processes_.count(id) > 0; }
 
-  /// A message on its way to a process.
+  /// A message is on its way to a process.
   void Sent(const std::string& id, const protocol::Message& message);
-  /// A message that came from one: whether it concerns the orchestrator that is there now.
+  /// A message came from a process. Returns whether it concerns the present orchestrator.
   bool Received(const std::string& id, const protocol::Message& message);
 
-  /// What Sent told of will not arrive.
+  /// A message that Sent was told of will not arrive.
   void Undelivered(const std::string& id, const protocol::Message& message);
 
-  /// Another orchestrator is there: what is held counts no more. Gives the revokes to send.
+  /// Another orchestrator is there: leases of the earlier one are void. Returns the revokes to
+  /// send.
   std::vector<std::pair<std::string, protocol::Revoke>> BeginAnew();
   /// Processes that have not yet confirmed such a revoke.
   std::vector<std::string> NotAtRest() const;
   /// The processes for AgentReady.
   std::vector<protocol::HeldProcess> Processes() const;
-  /// No process holds a trial or a job.
+  /// Whether no process holds a trial or a job.
   bool idle() const;
   bool empty() const { return processes_.empty(); }
   std::vector<std::string> ids() const;

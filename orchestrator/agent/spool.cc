@@ -12,6 +12,7 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "evald/error.h"
+#include "orchestrator/http/request_parser.h"
 #include "orchestrator/http/target.h"
 #include "prepared/prepared_task.h"
 
@@ -19,10 +20,11 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uint64_t kPieceBytes = 4 << 20;
+// A piece is the body of one request.
+constexpr uint64_t kPieceBytes = http::RequestLimits{}.body_bytes_max;
 constexpr const char* kNewSuffix = ".new";
 
-// A name that may become a file's here.
+// The name, if it may become a file's name here. Throws Error if not.
 std::string Checked(const std::string& name) {
   if (name.empty() || name.front() == '.' || name.find('/') != std::string::npos ||
       name.find('\0') != std::string::npos) {
@@ -31,8 +33,8 @@ std::string Checked(const std::string& name) {
   return name;
 }
 
-// When the folder or something in it was last written. What vanishes meanwhile counts as new: it is
-// in use.
+// The last time when the folder or anything in it was written. A folder in which files vanish
+// meanwhile is in use and counts as new.
 fs::file_time_type NewestIn(const fs::path& folder) {
   std::error_code error;
   fs::file_time_type newest = fs::last_write_time(folder, error);
@@ -52,24 +54,28 @@ Spool::Spool(fs::path folder, std::string instance)
   MakeDirectories(folder_ / "runs");
 }
 
-// Under another name first: what has its name is whole.
-void Spool::Fetch(const std::string& url, const fs::path& target, uint64_t bytes,
+// Fetches under another name first: a file that has its own name is complete.
+void Spool::Fetch(const std::string& url, const fs::path& target, std::optional<uint64_t> bytes,
                   const std::string& hash, FileClient* client) const {
   const fs::path part = target.string() + kNewSuffix;
   {
     const UniqueFd fd(::open(part.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!fd) ThrowErrno(part, "open", errno);
-    client->GetRange(url, 0, bytes, fd.get());
+    if (bytes) {
+      client->GetRange(url, 0, *bytes, fd.get());
+    } else {
+      client->GetFile(url, fd.get());
+    }
   }
   if (HashOfFile(part).hash != hash) {
     throw Error(ErrorKind::kInfrastructure,
-                fmt::format("{}: what came is not what its hash says", url));
+                fmt::format("{}: the bytes that came do not have this hash", url));
   }
   fs::rename(part, target);
 }
 
-// What was fetched before may have been damaged since: that goes, and is fetched again. Who has it
-// open keeps what was there.
+// Whether the folder holds the prepared task undamaged. A damaged one is removed, to be fetched
+// again; a process that has its files open keeps them.
 bool Spool::HoldsWhole(const fs::path& prepared, const std::string& tokenizer_key) {
   std::error_code ignored;
   if (!fs::is_directory(prepared, ignored)) return false;
@@ -109,7 +115,7 @@ std::string Spool::Prepared(const std::string& folder, const std::string& tokeni
   return mine.string();
 }
 
-// .../<generations|scores>/<task>/<file> of a run.
+// The place here of a run's file .../<generations|scores>/<task>/<file>.
 fs::path Spool::Place(const std::string& run, const std::string& path) {
   const fs::path theirs(path);
   const fs::path folder = folder_ / "runs" / Checked(run) /
@@ -149,14 +155,10 @@ protocol::Job Spool::Localize(const protocol::Job& job, FileClient* client) {
   protocol::Job mine = job;
   mine.prepared = Prepared(job.prepared, "", client);
   const fs::path generations = Place(job.run, job.generations);
-  if (!fs::exists(generations) ||
-      HashOfFile(generations).hash != job.hash) {  // another host made it
-    const std::string url = fmt::format("{}/generations/{}", url_, http::PercentEncode(job.hash));
-    WriteFileAtomic(generations, client->Get(url));
-    if (HashOfFile(generations).hash != job.hash) {
-      throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("{}: what came is not what its hash says", url));
-    }
+  // Made on another host
+  if (!fs::exists(generations) || HashOfFile(generations).hash != job.hash) {
+    Fetch(fmt::format("{}/generations/{}", url_, http::PercentEncode(job.hash)), generations, {},
+          job.hash, client);
   }
   mine.generations = generations.string();
   mine.file = Place(job.run, job.file).string();
@@ -169,7 +171,7 @@ std::string Spool::Give(const std::string& local, const std::string& hash, FileC
     const std::lock_guard lock(names_mutex_);
     const auto name = names_.find(local);
     if (name == names_.end())
-      throw Error(ErrorKind::kInternal, fmt::format("{}: a file that nobody asked for", local));
+      throw Error(ErrorKind::kInternal, fmt::format("{}: no message asked for this file", local));
     theirs = name->second;
   }
   const UniqueFd fd(::open(local.c_str(), O_RDONLY | O_CLOEXEC));

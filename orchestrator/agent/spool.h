@@ -12,27 +12,31 @@
 
 namespace evald {
 
-/// An agent's own files, where the orchestrator's are not to be seen: prepared tasks by their
+/// An agent's own files, if the orchestrator's are not visible here: prepared tasks by their
 /// content key, and the files of runs by the run's id.
 ///
 ///     <folder>/prepared/<key>/            as the orchestrator's
 ///     <folder>/runs/<run id>/generations/<task>/<trial>.<attempt>.jsonl
 ///     <folder>/runs/<run id>/scores/<task>/...
 ///
-/// A path in a message of the orchestrator becomes one of these, and back. Any thread; what fetches
-/// blocks, and throws as FileClient does.
+///     <folder>/prepared/<key>/            as the orchestrator's
+///     <folder>/runs/<run id>/generations/<task>/<trial>.<attempt>.jsonl
+///     <folder>/runs/<run id>/scores/<task>/...
+///
+/// Paths in the orchestrator's messages are translated to these, and back. Any thread. Functions
+/// that fetch block and throw as FileClient does.
 class Spool {
  public:
   Spool(std::filesystem::path folder, std::string instance);
 
-  /// The lease with paths of this host: prepared tasks fetched, and to each slice's salvage added
-  /// what lies here of its task.
+  /// The lease with paths of this host. Prepared tasks are fetched. Half-written files of its task
+  /// that are here are added to each slice's salvage.
   protocol::Lease Localize(const protocol::Lease& lease, FileClient* client);
   protocol::Job Localize(const protocol::Job& job, FileClient* client);
-  /// Gives the file to the orchestrator, whole and by its hash; afterwards it is the orchestrator's
-  /// path that is returned. Throws Error(kInternal) for a file that no message named.
+  /// Gives the whole file to the orchestrator under its hash and returns the orchestrator's path of
+  /// it. Throws Error(kInternal) for a file that no message named.
   std::string Give(const std::string& local, const std::string& hash, FileClient* client);
-  /// Removes what has not been touched for `days`.
+  /// Removes files and folders that were not touched for `days`.
   void Tidy(int days) const;
 
  private:
@@ -41,14 +45,14 @@ class Spool {
   static bool HoldsWhole(const std::filesystem::path& prepared, const std::string& tokenizer_key);
   std::filesystem::path Place(const std::string& run, const std::string& path);
   std::vector<std::string> Salvage(const std::filesystem::path& target) const;
-  void Fetch(const std::string& url, const std::filesystem::path& target, uint64_t bytes,
-             const std::string& hash, FileClient* client) const;
+  void Fetch(const std::string& url, const std::filesystem::path& target,
+             std::optional<uint64_t> bytes, const std::string& hash, FileClient* client) const;
 
   const std::filesystem::path folder_;
   const std::string url_;  ///< of this agent's files
   std::mutex prepared_mutex_;
   std::mutex names_mutex_;
-  std::map<std::string, std::string> names_;  ///< the orchestrator's path, by ours
+  std::map<std::string, std::string> names_;  ///< the orchestrator's path, by the path here
 };
 
 }  // namespace evald

@@ -1,4 +1,4 @@
-// What agents of other hosts need besides messages: the connection itself, and the files of their
+// Requests of other hosts' agents besides messages: the connection itself, and the files of their
 // work.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,6 +14,7 @@
 #include "orchestrator/api/routes.h"
 #include "orchestrator/api/upload.h"
 #include "orchestrator/fleet/agent_files.h"
+#include "orchestrator/http/request_parser.h"
 
 namespace evald::api {
 namespace {
@@ -24,7 +25,7 @@ using http::Request;
 using http::Responder;
 using http::Role;
 
-constexpr uint64_t kPieceBytesMax = 8 << 20;
+constexpr uint64_t kPieceBytesMax = http::RequestLimits{}.body_bytes_max;
 constexpr int64_t kFileBytesMax = int64_t{1} << 40;
 constexpr const char* kProtocol = "evald-agent";
 
@@ -34,7 +35,7 @@ const AgentFiles& Files(const Context& context) {
   return *context.options->agent_files;
 }
 
-// The files of an agent that came with the caller's token.
+// The files of an agent that connected with the caller's token.
 const AgentFiles& FilesFor(const Context& context, const Request& request) {
   const AgentFiles& files = Files(context);
   if (!files.IsOf(request.parameters.at("agent"), request.principal.name)) {
@@ -48,7 +49,8 @@ fs::path Granted(const std::optional<fs::path>& path) {
   return *path;
 }
 
-// "bytes=10-19" (RFC 9110, 14.1.2): one range with both ends. Nothing for an absent field.
+// Parses "bytes=10-19" (RFC 9110, 14.1.2): one range with both ends. Nothing if the field is
+// absent.
 std::optional<std::pair<uint64_t, uint64_t>> RangeOf(const Request& request, uint64_t bytes) {
   const std::string* field = request.headers.Find("Range");
   if (field == nullptr) return std::nullopt;
@@ -114,12 +116,12 @@ http::Response CheckpointList(const fs::path& folder) {
     const fs::path record = folder / ".evald-staged.json";
     source = FieldOr<std::string>(ParseJson(ReadFile(record), record.string()), "source", "",
                                   record.string());
-  } catch (const Error&) {  // only saves the agent a way
+  } catch (const Error&) {  // the source only saves the agent a copy over the network
   }
   return JsonAnswer(200, {{"source", source}, {"files", std::move(files)}});
 }
 
-// A name inside of a granted folder.
+// The path of `name` inside a granted folder.
 fs::path Inside(const fs::path& folder, const std::string& name) {
   const fs::path path(name);
   for (const fs::path& part : path) {

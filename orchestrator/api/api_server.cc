@@ -12,6 +12,7 @@
 #include "orchestrator/api/events.h"
 #include "orchestrator/api/routes.h"
 #include "orchestrator/api/samples.h"
+#include "orchestrator/fleet/fair_threads.h"
 
 namespace evald {
 namespace api {
@@ -19,6 +20,8 @@ namespace api {
 namespace {
 constexpr int kBackgroundThreads = 2;
 constexpr size_t kBackgroundWaitingMax = 256;
+constexpr FairThreads::Limits kTurns{
+    .threads = 2, .waiting_max = 2048, .waiting_per_user_max = 256};
 }  // namespace
 
 Json FindRun(const Context& context, const http::Request& request) {
@@ -75,6 +78,15 @@ http::Response AnswerFor(const std::exception& error) {
   return http::ProblemResponse({500, "internal", "an internal error; the service's log says more"});
 }
 
+namespace {
+
+http::Response Busy() {
+  return http::ProblemResponse(
+      {503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}});
+}
+
+}  // namespace
+
 void InBackground(const Context& context, const http::Responder& answer,
                   std::function<http::Response()> work) {
   const bool taken = context.background->Run([answer, work = std::move(work)] {
@@ -84,9 +96,29 @@ void InBackground(const Context& context, const http::Responder& answer,
       answer(AnswerFor(error));
     }
   });
-  if (!taken)
+  if (!taken) answer(Busy());
+}
+
+void InTurn(const Context& context, const RequestPtr& request, const http::Responder& answer,
+            std::function<void()> work) {
+  const auto answering = [answer, work = std::move(work)] {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      answer(AnswerFor(error));
+    }
+  };
+  const Taken taken = context.turns->Post(request->principal.name, answering, nullptr);
+  if (taken == Taken::kUserIsFull) {
     answer(http::ProblemResponse(
-        {503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
+        {429,
+         "rate",
+         fmt::format("more than {} requests of this token wait", kTurns.waiting_per_user_max),
+         "",
+         "",
+         {{"Retry-After", "1"}}}));
+  }
+  if (taken == Taken::kFull) answer(Busy());
 }
 
 namespace {
@@ -106,7 +138,7 @@ http::Router MakeRouter(const Context* context) {
 
 namespace {
 
-// Between the service's thread, which may just be calling, and a server that ends.
+// Stands between the service's thread, which may just be calling, and a server that ends.
 struct Gate {
   std::mutex mutex;
   http::Server* server = nullptr;
@@ -114,7 +146,7 @@ struct Gate {
   std::atomic<bool> polling{false};
 };
 
-// Many events make one look at the service.
+// Looks at the service once for many events.
 void PollSoon(const std::shared_ptr<Gate>& gate) {
   if (gate->polling.exchange(true)) return;
   const std::lock_guard lock(gate->mutex);
@@ -131,15 +163,17 @@ struct ApiServer::State {
   State(RunService* service, ApiOptions given)
       : options(std::move(given)),
         hub(service),
-        background(api::kBackgroundThreads, api::kBackgroundWaitingMax) {
+        background(api::kBackgroundThreads, api::kBackgroundWaitingMax),
+        turns("api", nullptr, api::kTurns) {
     webhooks = std::make_unique<Webhooks>(service, options.webhooks);
     context.service = service;
     context.background = &background;
+    context.turns = &turns;
     context.hub = &hub;
     context.samples = &samples;
     context.options = &options;
     context.http_statistics = [this] {
-      started.wait();  // a request may come before the constructor is through
+      started.wait();  // a request may come before the constructor has ended
       return server->statistics();
     };
     context.webhook_statistics = [this] { return webhooks->statistics(); };
@@ -150,6 +184,7 @@ struct ApiServer::State {
   api::EventHub hub;
   api::Context context;
   api::Background background;
+  FairThreads turns;  ///< its work answers by itself, so no loop is called
   std::unique_ptr<Webhooks> webhooks;
   std::unique_ptr<http::Server> server;
   std::latch started{1};

@@ -28,28 +28,29 @@ struct ApiOptions {
   http::ServerOptions http;
   std::vector<WebAsset> assets;
   std::vector<WebhookTarget> webhooks;
-  WatchRegistry* watches = nullptr;  ///< outlives the server; nullptr: there are none to ask for
-  std::filesystem::path log_dir;     ///< of the worker and metric processes; "" serves no logs
+  WatchRegistry* watches = nullptr;  ///< outlives the server; nullptr: the service keeps no watches
+  std::filesystem::path log_dir;     ///< logs of worker and metric processes; "" serves no logs
   int submit_priority_max = 50;      ///< the highest priority that the role submit may ask for
   std::string version = "0.1.0";
-  /// A connection of an agent; nothing: this service takes none. Called on the HTTP server's
-  /// thread.
+  /// Makes the tunnel for an agent's connection; null: this service takes no agents. Called on the
+  /// HTTP server's thread.
   std::function<std::shared_ptr<http::Tunnel>(const std::string& token)> connect_agent;
-  const AgentFiles* agent_files = nullptr;  ///< what agents may fetch and give; outlives the server
+  /// Files that agents may fetch and give; outlives the server
+  const AgentFiles* agent_files = nullptr;
 };
 
-/// The REST interface of docs/openapi.json over a RunService, with its own threads: one for HTTP,
-/// two for what reads files, one for webhooks. The service's thread is never waited for.
+/// The REST interface of docs/openapi.json over a RunService. It has its own threads: one for HTTP,
+/// two that read files, one for webhooks. It never waits for the service's thread.
 class ApiServer {
  public:
-  /// Serves from now on. `service` must outlive this. Throws Error(kUsage) as http::Server does.
+  /// Serves from now on. `service` must outlive this. Throws Error(kUsage) like http::Server.
   ApiServer(RunService* service, ApiOptions options);
-  /// As Stop().
+  /// Calls Stop().
   ~ApiServer();
 
   const std::string& url() const;
   uint16_t port() const;
-  /// Ends all threads of this; requests under way get two seconds. Not from the service's
+  /// Ends all of its threads. Requests under way get two seconds. Do not call it from the service's
   /// callbacks.
   void Stop();
 

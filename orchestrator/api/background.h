@@ -9,14 +9,14 @@
 
 namespace evald::api {
 
-/// A few threads for work that may wait for a disk, so that the server's thread does not.
+/// A few threads for work that may wait for a disk, so that the server's thread need not.
 class Background {
  public:
   Background(int threads, size_t waiting_max);
-  /// Drops what waits and lets what runs end.
+  /// Drops waiting work. Waits for running work.
   ~Background();
 
-  /// False when `waiting_max` things wait. `work` must not throw. Any thread.
+  /// False if `waiting_max` works wait. `work` must not throw. Any thread.
   bool Run(std::function<void()> work);
 
  private:

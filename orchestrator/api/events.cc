@@ -54,7 +54,7 @@ class EventHub::Follower : public http::EventSource {
   }
 
  private:
-  // False when the piece is full.
+  // False if the piece is full.
   bool FromService(size_t bytes_max, std::string* frames) {
     const std::vector<Event> events = hub_->service_->EventsAfter(run_, at_, kFollowerBatch);
     for (const Event& event : events) {
@@ -62,7 +62,7 @@ class EventHub::Follower : public http::EventSource {
       at_ = event.sequence;
       if (frames->size() >= bytes_max) return false;
     }
-    // All that there was: the ring goes on from here.
+    // The service has no more events: the ring goes on from here.
     if (events.size() < kFollowerBatch) at_ = std::max(at_, hub_->base_);
     return true;
   }
@@ -114,7 +114,7 @@ std::shared_ptr<http::EventSource> EventHub::Follow(const std::string& run, int6
 
 namespace {
 
-// Where to go on: the Last-Event-ID field, else the parameter "after", else `otherwise`.
+// The event to go on after: the Last-Event-ID field, else the parameter "after", else `otherwise`.
 int64_t StartOf(const http::Request& request, int64_t otherwise) {
   QueryReader query(request);
   const std::optional<int64_t> after = query.Integer("after", 0, kSequenceMax);

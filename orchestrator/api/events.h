@@ -12,9 +12,10 @@
 
 namespace evald::api {
 
-/// Gives a service's events to any number of followers. Each event is rendered once and kept in a
-/// ring of bounded size; a follower is a cursor. One who asks for what the ring no longer holds is
-/// served from the service until it has caught up. Server's thread only.
+/// Gives a service's events to the clients of its event stream (here: followers). Each event is
+/// rendered once and kept in a ring of bounded size; a follower is a cursor. If a follower asks for
+/// events that the ring no longer holds, it gets them from the service until it has caught up. All
+/// methods run on the server's thread.
 class EventHub {
  public:
   static constexpr size_t kRingBytesMax = 4 << 20;
@@ -22,12 +23,12 @@ class EventHub {
 
   explicit EventHub(const RunService* service);
 
-  /// Takes over what is new and wakes followers.
+  /// Takes over new events and wakes followers.
   void Poll();
 
-  /// A stream of the events after `sequence` of `run`, or of all runs for ""; what lies ahead of
-  /// the last event counts as the last. Nothing when there are too many followers. The hub must
-  /// outlive it.
+  /// A stream of the events after `sequence` of `run`, or of all runs for "". A `sequence` beyond
+  /// the last event counts as the last. Nothing if there are too many followers. The hub must
+  /// outlive the stream.
   std::shared_ptr<http::EventSource> Follow(const std::string& run, int64_t sequence);
 
   int64_t last() const { return last_; }
@@ -43,7 +44,7 @@ class EventHub {
   const RunService* service_;
   std::deque<Entry> ring_;
   size_t ring_bytes_ = 0;
-  int64_t base_ = 0;  ///< the ring holds everything after this
+  int64_t base_ = 0;  ///< the ring holds all events after this one
   int64_t last_ = 0;
   std::set<Follower*> followers_;
 };

@@ -1,4 +1,4 @@
-// Workers, hosts, staged checkpoints, the queue; announcing a checkpoint.
+// Workers, hosts, staged checkpoints, the queue; the announcement of a checkpoint.
 #include "orchestrator/api/background.h"
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
@@ -10,7 +10,7 @@ using http::Request;
 using http::Responder;
 using http::Role;
 
-// A part of the service's view under its name.
+// Answers with one part of the service's view, under its name.
 http::Response Part(const Context& context, const Request& request, const char* name,
                     Json ServiceView::* part) {
   QueryReader(request).Finish();
@@ -23,7 +23,7 @@ http::Response Queue(const Context& context, const Request& request) {
   Json queue = Json::array();
   for (const std::string& id : view->queue) {
     const auto run = view->active_runs.find(id);
-    if (run != view->active_runs.end()) queue.push_back(run->second);
+    if (run != view->active_runs.end()) queue.push_back(*run->second);
   }
   return JsonAnswer(200, {{"queue", std::move(queue)}});
 }
@@ -83,7 +83,7 @@ void AddFleetRoutes(http::Router* router, const Context* context) {
        }});
   router->Add({"POST", "/v1/checkpoints", Role::kSubmit,
                [=](const RequestPtr& request, const Responder& answer) {
-                 Announce(*context, request, answer);
+                 InTurn(*context, request, answer, [=] { Announce(*context, request, answer); });
                },
                8192});
 }

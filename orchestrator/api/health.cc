@@ -1,4 +1,4 @@
-// Whether the service lives and takes runs.
+// Whether the service lives, and whether it takes runs.
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
 

@@ -13,7 +13,7 @@
 namespace evald::api {
 namespace {
 
-// Text that names something: no control characters.
+// Whether the text has no control characters, as a name must not.
 bool IsPlain(const std::string& text) {
   return std::none_of(text.begin(), text.end(),
                       [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
@@ -31,7 +31,7 @@ void BodyReader::Refuse(const std::string& pointer, const std::string& detail) {
 
 BodyReader::BodyReader(std::string_view body) {
   try {
-    body_ = ParseJson(body, "the body");
+    body_ = ParseJson(body, "the body", kBodyValuesMax);
   } catch (const Error& error) {
     Refuse("", error.what());
   }
@@ -61,7 +61,7 @@ std::optional<std::string> BodyReader::String(const std::string& name, size_t le
 std::optional<int64_t> BodyReader::Integer(const std::string& name, int64_t least, int64_t most) {
   const Json* value = Find(name);
   if (value == nullptr) return std::nullopt;
-  // 3.0 is an integer to JSON Schema; whatever is in range is exact as a double.
+  // 3.0 is an integer in JSON Schema. Every integer in range is exact as a double.
   const double number = value->is_number() ? value->get<double>() : NAN;
   if (!(number >= static_cast<double>(least) && number <= static_cast<double>(most)) ||
       number != std::floor(number)) {

@@ -11,22 +11,24 @@
 
 namespace evald::api {
 
-// What requests may hold at most.
-inline constexpr uint64_t kEvalBytesMax = 1 << 20;  ///< an eval.yaml, and a body that holds one
+// Upper limits for requests.
+inline constexpr uint64_t kEvalBytesMax = 1 << 20;  ///< an eval.yaml, or a body that holds one
 inline constexpr size_t kPathLengthMax = 4096;
 inline constexpr size_t kNameLengthMax = 200;
 inline constexpr size_t kOverridesMax = 100;
+inline constexpr size_t kBodyValuesMax = 10'000;  ///< values and keys of a body
 
-/// Reads a request's JSON object strictly: each member is asked for once, then Finish() refuses
-/// what was not asked for, naming the nearest valid name. Throws ProblemError(400) that points at
+/// Reads a request's JSON object strictly. Each member is read once; then Finish() refuses members
+/// that were not read, and names the nearest valid name. Throws ProblemError(400) that points at
 /// the member. Lengths are in characters.
 class BodyReader {
  public:
-  /// Throws ProblemError: 400 for what is no JSON object (or nested deeper than 200 levels).
+  /// Throws ProblemError 400 if the body is no JSON object, is nested deeper than 200 levels, or
+  /// has more than kBodyValuesMax values.
   explicit BodyReader(std::string_view body);
 
   std::optional<std::string> String(const std::string& name, size_t length_max);
-  /// `least` and `most` within 2^53 of 0.
+  /// `least` and `most` lie within 2^53 of 0.
   std::optional<int64_t> Integer(const std::string& name, int64_t least, int64_t most);
   std::optional<double> Number(const std::string& name, double least, double most);
   /// One of `choices`.
@@ -57,7 +59,7 @@ class QueryReader {
   /// One of `choices`.
   std::optional<std::string> Choice(const std::string& name,
                                     const std::vector<std::string>& choices);
-  /// A parameter that may stand several times.
+  /// A parameter that may be given several times.
   std::vector<std::string> Strings(const std::string& name, size_t count_max, size_t length_max);
   void Finish() const;
 
@@ -69,13 +71,13 @@ class QueryReader {
 };
 
 /// The text of an eval.yaml that a body gives as `config` or as `yaml`. Throws ProblemError(400)
-/// unless it is one of them.
+/// unless exactly one is given.
 std::string EvalText(const std::optional<Json>& config, const std::optional<std::string>& yaml);
 
-/// The media type of Content-Type in lower case, without parameters; "" when there is none.
+/// The media type of Content-Type in lower case, without parameters; "" if there is none.
 std::string MediaType(const http::Request& request);
 
-/// A decimal integer and nothing else, without leading zeros.
+/// Parses a decimal integer without leading zeros; nothing for any other text.
 std::optional<int64_t> ParseInteger(std::string_view text);
 
 }  // namespace evald::api

@@ -19,7 +19,7 @@ using http::Role;
 constexpr int64_t kTailBytesMax = 1 << 20;
 constexpr size_t kLogsMax = 1000;
 
-// Names of the logs, the newest change first. Links and odd files are left out when they are
+// Names of the logs, the last changed first. Links and special files are left out when they are
 // opened.
 std::vector<std::string> LogNames(const fs::path& folder) {
   std::vector<std::pair<fs::file_time_type, std::string>> found;
@@ -46,7 +46,8 @@ http::Response List(const fs::path& folder) {
   return JsonAnswer(200, {{"logs", std::move(logs)}});
 }
 
-// The last `bytes_max` bytes, from a line's beginning. The name in the request is only compared.
+// At most the last `bytes_max` bytes, from a line's beginning. The name in the request is only
+// compared.
 http::Response Tail(const fs::path& folder, const std::string& asked, uint64_t bytes_max) {
   const std::vector<std::string> names = LogNames(folder);
   const auto name = std::find(names.begin(), names.end(), asked);

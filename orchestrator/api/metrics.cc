@@ -1,6 +1,6 @@
 // /metrics for Prometheus: the service's counters, runs, workers, the HTTP server, webhooks, this
-// process. Names follow https://prometheus.io/docs/practices/naming/ (base units, _total for what
-// only grows).
+// process. Names follow https://prometheus.io/docs/practices/naming/ (base units; counters end in
+// _total).
 #include <dirent.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -34,7 +34,7 @@ void ServicePart(const ServiceView& view, MetricsText* text) {
     text->Sample({}, value);
   }
   std::map<std::string, int> states;
-  for (const auto& [id, run] : view.active_runs) ++states[run.value("state", "unknown")];
+  for (const auto& [id, run] : view.active_runs) ++states[run->value("state", "unknown")];
   text->Family("evald_runs", "gauge", "Runs that are not over, by state.");
   for (const char* state : {"queued", "preparing", "running", "paused", "cancelling"})
     states.try_emplace(state, 0);
@@ -102,8 +102,8 @@ void HttpPart(const http::Statistics& http, MetricsText* text) {
        http.connections_total},
       {"evald_http_connections_evicted_total", "counter",
        "Connections closed to make room for others.", http.connections_evicted_total},
-      {"evald_http_connections_refused_total", "counter", "Connections refused over the limit.",
-       http.connections_refused_total},
+      {"evald_http_connections_refused_total", "counter",
+       "Connections refused: over the limit, or of another user.", http.connections_refused_total},
       {"evald_http_timeouts_total", "counter", "Connections closed for being slow or silent.",
        http.timeouts_total}};
   for (const auto& [name, type, help, value] : plain) {
@@ -131,7 +131,7 @@ double ResidentBytes() {
 int OpenFiles() {
   DIR* folder = ::opendir("/proc/self/fd");
   if (folder == nullptr) return 0;
-  int count = -3;  // ".", ".." and the folder itself
+  int count = -3;  // not counted: ".", ".." and the folder itself
   while (::readdir(folder) != nullptr) ++count;
   ::closedir(folder);
   return count;

@@ -14,7 +14,7 @@ class MetricsText {
 
   /// Begins a family: `type` is counter, gauge or histogram.
   void Family(std::string_view name, std::string_view type, std::string_view help);
-  /// One sample of the family begun last; `suffix` is "", "_bucket", "_sum" or "_count".
+  /// One sample of the last family. `suffix` is "", "_bucket", "_sum" or "_count".
   void Sample(const Labels& labels, double value, std::string_view suffix = "");
   const std::string& text() const { return text_; }
 

@@ -1,4 +1,4 @@
-// What a run leaves in its folder: results, samples, timeline, verdict, report.
+// The files of a run's folder: results, samples, timeline, verdict, report.
 #include <fmt/format.h>
 
 #include "base/names.h"
@@ -22,7 +22,7 @@ struct Served {
   const char* path;
   const char* file;
   const char* type;
-  const char* missing;  // why it may not be there
+  const char* missing;  // the reason why the file may be absent
 };
 
 constexpr Served kServed[] = {
@@ -33,7 +33,7 @@ constexpr Served kServed[] = {
     {"report", "report.html", "text/html; charset=utf-8", "a run has a report when it is done"},
 };
 
-// A report holds its styles and no scripts; what models wrote stands in it as text.
+// A report has its styles inside and no scripts. Text that models wrote stands in it as text.
 constexpr const char* kReportPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'";
 
@@ -64,8 +64,8 @@ Response File(const Context& context, const Request& request, const Served& serv
   return response;
 }
 
-// Whether `task` is one of the run's. The name in the request is only compared, and a file's name
-// is made of the run's own.
+// The run's task named `task`; nothing if it has none. The name in the request is only compared:
+// file names are made from the run's own names.
 std::optional<std::string> TaskOf(const Json& run, const std::string& task) {
   const Json::json_pointer tasks("/progress/tasks");
   if (run.contains(tasks)) {

@@ -8,6 +8,10 @@
 #include "orchestrator/http/problem.h"
 #include "orchestrator/http/router.h"
 
+namespace evald {
+class FairThreads;
+}
+
 namespace evald::api {
 
 class Background;
@@ -16,10 +20,11 @@ class SampleStore;
 
 using RequestPtr = std::shared_ptr<const http::Request>;
 
-/// What the endpoints work with; outlives the server.
+/// The objects that the endpoints use. Outlives the server.
 struct Context {
   RunService* service = nullptr;
   Background* background = nullptr;
+  FairThreads* turns = nullptr;
   EventHub* hub = nullptr;
   SampleStore* samples = nullptr;
   std::function<http::Statistics()> http_statistics;  ///< server's thread only
@@ -27,7 +32,7 @@ struct Context {
   const ApiOptions* options = nullptr;
 };
 
-// Each adds the endpoints of one subject.
+// Each of these adds the endpoints of one subject.
 void AddRunRoutes(http::Router* router, const Context* context);
 void AddEventRoutes(http::Router* router, const Context* context);
 void AddResultRoutes(http::Router* router, const Context* context);
@@ -43,27 +48,33 @@ void AddPageRoutes(http::Router* router, const Context* context);
 /// The Run resource that the path names. Throws ProblemError(404).
 Json FindRun(const Context& context, const http::Request& request);
 
-/// Runs `work` on a background thread and answers with what it gives or throws. Answers 503 when
-/// too much waits already.
+/// Runs `work` on a background thread and answers with its response, or with its exception as a
+/// problem. Answers 503 if too much work waits already.
 void InBackground(const Context& context, const http::Responder& answer,
                   std::function<http::Response()> work);
 
-/// Sets *user to whom the request is for: with tokens in force the token's holder; only an admin
-/// may name another. Throws ProblemError(403).
+/// Calls `work`, which answers by itself, on another thread when it is the caller's turn: one
+/// request of a token at a time. A token's waiting requests are bounded. For what takes the
+/// processor long enough to hold up others on the server's thread: parsing bodies, lists of runs.
+void InTurn(const Context& context, const RequestPtr& request, const http::Responder& answer,
+            std::function<void()> work);
+
+/// Sets *user to the user of the request. If tokens are in force, that is the token's holder; only
+/// an admin may name another. Throws ProblemError(403).
 void SetUser(const http::Request& request, std::string* user);
 /// Throws ProblemError(403) unless the request may change `what` ("run", "watch") of `user`.
 void RequireOwner(const http::Request& request, const std::string& what, const std::string& user);
 
-/// Throws ProblemError(403) when the request asks for a higher priority than its role may.
+/// Throws ProblemError(403) if the request asks for a higher priority than its role may.
 void RequirePriority(const Context& context, const http::Request& request, int64_t priority);
 
-/// 429: what was asked for is over a quota.
+/// 429: the request exceeds a quota.
 http::Response QuotaAnswer(const OverQuota& over);
 
 /// `value` as a response.
 http::Response JsonAnswer(int status, const Json& value);
 
-/// The problem document for whatever was thrown.
+/// The problem document for an exception.
 http::Response AnswerFor(const std::exception& error);
 
 }  // namespace evald::api

@@ -12,11 +12,11 @@ namespace evald::api {
 struct RunFile {
   UniqueFd fd;
   uint64_t bytes = 0;
-  std::string version;  ///< changes when the file does: device, inode, size, time of change
+  std::string version;  ///< changes with the file: device, inode, size, time of change
 };
 
-/// Opens `name` right inside `directory`: a regular file, no symbolic link, and a name without "/".
-/// An empty fd when there is none. Throws Error(kInfrastructure).
+/// Opens `name` directly inside `directory`: a regular file, no symbolic link, and a name without
+/// "/". The fd is empty if there is none. Throws Error(kInfrastructure).
 RunFile OpenRunFile(const std::filesystem::path& directory, const std::string& name);
 
 }  // namespace evald::api

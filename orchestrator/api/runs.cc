@@ -1,4 +1,4 @@
-// Runs: submit, list, look at, cancel, pause, resume, re-prioritise.
+// Runs: submit, list, show, cancel, pause, resume, change the priority.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using http::Responder;
 using http::Role;
 
 constexpr uint64_t kNoBodyBytesMax = 64;  // an empty object, with white space
-constexpr int64_t kCursorMax = 999'999'999'999'999'999;
+constexpr int64_t kRunCursorMax = 999'999'999'999'999'999;
 const std::vector<std::string> kStates = {"queued",     "preparing",  "running",
                                           "paused",     "cancelling", "done",
                                           "incomplete", "failed",     "cancelled"};
@@ -37,7 +37,7 @@ std::string IdempotencyKey(const Request& request) {
   return *key;
 }
 
-// An absolute path, when it is given.
+// The absolute path in `base`, or "" if it is absent. Throws ProblemError for a relative path.
 std::string Base(const std::optional<std::string>& base) {
   if (base && !base->starts_with('/')) {
     throw ProblemError(
@@ -57,7 +57,7 @@ Submission FromQuery(const Request& request) {
   return submission;
 }
 
-// What the body says wins over the query.
+// Members of the body win over the query.
 void ReadJson(const Request& request, Submission* submission) {
   BodyReader body(request.body);
   const std::optional<Json> config = body.Object("config");
@@ -91,7 +91,7 @@ Submission ReadSubmission(const Request& request) {
   return submission;
 }
 
-// A wrong state is a conflict; that the run is there was seen before.
+// An error is a conflict with the run's state: the run was found before.
 RunService::Done<Json> AnswerWithRun(const Responder& answer) {
   return [answer](Answer<Json> result) {
     if (const Error* error = std::get_if<Error>(&result))
@@ -128,7 +128,7 @@ http::Response List(const Context& context, const Request& request) {
   filter.name = query.String("name", kPathLengthMax).value_or("");
   filter.checkpoint = query.String("checkpoint", kPathLengthMax).value_or("");
   filter.limit = static_cast<int>(query.Integer("limit", 1, 200).value_or(50));
-  filter.before = query.Integer("cursor", 1, kCursorMax).value_or(0);
+  filter.before = query.Integer("cursor", 1, kRunCursorMax).value_or(0);
   query.Finish();
   const RunPage page = context.service->Runs(filter);
   Json runs = Json::array();
@@ -160,7 +160,7 @@ void SetPriority(const Context& context, const RequestPtr& request, const Respon
                                AnswerWithRun(answer));
 }
 
-// Many clients send an empty object with each POST.
+// Accepts an empty body or an empty object: many clients send an empty object with each POST.
 void RequireNoBody(const Request& request) {
   const std::string_view body = Trim(request.body);
   if (body.empty() ||
@@ -181,32 +181,29 @@ void Act(const Context& context, const RequestPtr& request, RunAction action,
 }  // namespace
 
 void AddRunRoutes(http::Router* router, const Context* context) {
-  router->Add({"POST", "/v1/runs", Role::kSubmit,
-               [=](const RequestPtr& request, const Responder& answer) {
-                 Submit(*context, request, answer);
-               },
-               kEvalBytesMax});
-  router->Add(
-      {"GET", "/v1/runs", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
-         answer(List(*context, *request));
-       }});
+  const auto in_turn = [context](auto handler) {
+    return [context, handler](const RequestPtr& request, const Responder& answer) {
+      InTurn(*context, request, answer, [=] { handler(*context, request, answer); });
+    };
+  };
+  router->Add({"POST", "/v1/runs", Role::kSubmit, in_turn(Submit), kEvalBytesMax});
+  router->Add({"GET", "/v1/runs", Role::kRead,
+               in_turn([](const Context& context, const RequestPtr& request,
+                          const Responder& answer) { answer(List(context, *request)); })});
   router->Add({"GET", "/v1/runs/{run}", Role::kRead,
                [=](const RequestPtr& request, const Responder& answer) {
                  QueryReader(*request).Finish();
                  answer(JsonAnswer(200, FindRun(*context, *request)));
                }});
-  router->Add({"PATCH", "/v1/runs/{run}", Role::kSubmit,
-               [=](const RequestPtr& request, const Responder& answer) {
-                 SetPriority(*context, request, answer);
-               },
-               4096});
+  router->Add({"PATCH", "/v1/runs/{run}", Role::kSubmit, in_turn(SetPriority), 4096});
   const std::pair<const char*, RunAction> actions[] = {
       {"cancel", RunAction::kCancel}, {"pause", RunAction::kPause}, {"resume", RunAction::kResume}};
   for (const auto& [name, action] : actions) {
     router->Add({"POST", fmt::format("/v1/runs/{{run}}/{}", name), Role::kSubmit,
-                 [context, action = action](const RequestPtr& request, const Responder& answer) {
-                   Act(*context, request, action, answer);
-                 },
+                 in_turn([action = action](const Context& context, const RequestPtr& request,
+                                           const Responder& answer) {
+                   Act(context, request, action, answer);
+                 }),
                  kNoBodyBytesMax});
   }
 }

@@ -31,7 +31,7 @@ std::string ReadAt(const RunFile& file, uint64_t offset, size_t bytes) {
   return text;
 }
 
-// Keeps the members of the outermost object that a mark is made of and steps over all else.
+// Keeps the members of the outermost object that make a mark, and skips all others.
 class MarkReader : public nlohmann::json_sax<Json> {
  public:
   bool null() override { return Number(std::nullopt); }
@@ -85,7 +85,7 @@ Json MemberOr(const Json& object, const char* name, Json fallback) {
   return found == object.end() ? fallback : *found;
 }
 
-// Names as lm-evaluation-harness's samples have them; see docs/formats.md.
+// The names are those of lm-evaluation-harness's samples; see docs/formats.md.
 Json ResourceOf(const Json& sample) {
   const Json arguments = MemberOr(sample, "arguments", Json::object());
   Json continuations = Json::array(), scores = Json::object();

@@ -38,14 +38,14 @@ void WriteAt(int fd, const fs::path& path, std::string_view bytes, uint64_t offs
                       {{"Retry-After", "1"}}});
 }
 
-// The unfinished file, for this call alone, and its length.
+// Opens the unfinished file for this call alone, and sets *length to its length.
 UniqueFd OpenPart(const fs::path& part, bool from_beginning, uint64_t* length) {
   UniqueFd fd(::open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!fd) ThrowErrno(part, "open", errno);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) Busy();
   struct stat open{}, named{};
   if (::fstat(fd.get(), &open) != 0) ThrowErrno(part, "stat", errno);
-  // Another call may have made the whole file of this one between the opening and the lock.
+  // Between open and lock, another call may have completed this file.
   if (::stat(part.c_str(), &named) != 0 || named.st_ino != open.st_ino) Busy();
   if (from_beginning && ::ftruncate(fd.get(), 0) != 0) ThrowErrno(part, "truncate", errno);
   *length = from_beginning ? 0 : static_cast<uint64_t>(open.st_size);
@@ -83,7 +83,7 @@ bool TakePiece(const Upload& upload, uint64_t offset, std::string_view piece) {
   const FileHash found = HashOfFile(fd.get(), part);
   if (found.bytes != upload.bytes || found.hash != upload.hash) {
     ::unlink(part.c_str());
-    throw ProblemError({422, "hash", "what came is not what its hash says",
+    throw ProblemError({422, "hash", "the bytes that came do not have this hash",
                         "send the file again from its beginning"});
   }
   if (::fsync(fd.get()) != 0) ThrowErrno(part, "fsync", errno);

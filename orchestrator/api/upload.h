@@ -7,21 +7,21 @@
 
 namespace evald::api {
 
-/// A file that an agent gives, piece after piece.
+/// A file that an agent sends in pieces.
 struct Upload {
-  std::filesystem::path target;  ///< the name that the file gets once it is whole
-  std::string instance;          ///< the agent's; two agents that give the same file do not meet
+  std::filesystem::path target;  ///< the file's name once it is complete
+  std::string instance;          ///< the agent's; keeps two agents that send the same file apart
   std::string hash;              ///< XXH3-128 of the whole file
-  uint64_t bytes = 0;            ///< of the whole file, as the agent announces it
-  uint64_t bytes_max = 0;        ///< what a file of this kind may have
+  uint64_t bytes = 0;            ///< of the whole file, as the agent announces
+  uint64_t bytes_max = 0;        ///< limit for a file of this kind
 };
 
-/// Takes the piece at `offset`. Pieces come in order: one may be sent again, none may leave a gap,
-/// so that the file never holds more than was sent. The last piece makes the file, fsynced and
-/// under its name, if it is what its hash says. Gives whether the file is whole. Throws
-/// ProblemError: 400 for a piece that ends after the file, 409 for one that leaves a gap, 413 for
-/// too large a file, 422 for a wrong hash, 503 for one that comes while another one is being
-/// written; Error(kInfrastructure) when the disk fails. Any thread.
+/// Takes the piece at `offset`. Pieces come in order: a piece may be sent again, and none may leave
+/// a gap, so the file never holds more than was sent. After the last piece the file is fsynced and
+/// gets its name, if it has its hash. Returns whether the file is complete. Throws ProblemError:
+/// 400 if the piece ends after the file, 409 if it leaves a gap, 413 if the file is too large, 422
+/// for a wrong hash, 503 if another piece is being written. Throws Error(kInfrastructure) if the
+/// disk fails. Any thread.
 bool TakePiece(const Upload& upload, uint64_t offset, std::string_view piece);
 
 }  // namespace evald::api

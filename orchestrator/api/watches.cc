@@ -1,4 +1,4 @@
-// Watches: register, list, look at, remove.
+// Watches: register, list, show, remove.
 #include <fmt/format.h>
 
 #include "base/jsonl.h"
@@ -15,7 +15,7 @@ using http::Responder;
 using http::Role;
 
 constexpr double kSecondsMax = 86'400;
-constexpr double kSubmitPollSeconds = 1;  // the least that the role submit may ask for
+constexpr double kSubmitPollSeconds = 1;  // the least for the role submit
 const std::vector<std::string> kWhich = {"all", "newest", "every"};
 
 WatchRegistry* Registry(const Context& context) {
@@ -134,10 +134,11 @@ void Remove(const Context& context, const RequestPtr& request, const Responder& 
 }  // namespace
 
 void AddWatchRoutes(http::Router* router, const Context* context) {
-  router->Add(
-      {"POST", "/v1/watches", Role::kSubmit,
-       [=](const RequestPtr& request, const Responder& answer) { Add(*context, request, answer); },
-       kEvalBytesMax});
+  router->Add({"POST", "/v1/watches", Role::kSubmit,
+               [=](const RequestPtr& request, const Responder& answer) {
+                 InTurn(*context, request, answer, [=] { Add(*context, request, answer); });
+               },
+               kEvalBytesMax});
   router->Add(
       {"GET", "/v1/watches", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
          answer(List(*context, *request));

@@ -1,6 +1,8 @@
 #include "orchestrator/api/webhook_queue.h"
 
-#include <algorithm>
+#include <chrono>
+
+#include "http_client/retry.h"
 
 namespace evald::api {
 
@@ -21,7 +23,7 @@ std::optional<WebhookQueue::Call> WebhookQueue::Next(int64_t now_us) {
 
 int64_t WebhookQueue::DueAt() const { return under_way_ || calls_.empty() ? -1 : due_us_; }
 
-void WebhookQueue::Ended(Outcome outcome, int64_t now_us, double jitter) {
+void WebhookQueue::Ended(Outcome outcome, int64_t now_us, double jitter, double retry_after_s) {
   under_way_ = false;
   due_us_ = 0;
   if (outcome == Outcome::kDelivered) {
@@ -35,18 +37,18 @@ void WebhookQueue::Ended(Outcome outcome, int64_t now_us, double jitter) {
     calls_.pop_front();
     return;
   }
-  // Between half and the whole of the delay, so that many senders do not come back together.
-  int64_t delay_us = limits_.first_delay_us;
-  for (int i = 1; i < attempt && delay_us < limits_.longest_delay_us; ++i) delay_us *= 2;
-  delay_us = std::min(delay_us, limits_.longest_delay_us);
-  due_us_ = now_us + static_cast<int64_t>(static_cast<double>(delay_us) * (0.5 + jitter / 2));
+  using std::chrono::microseconds;
+  http_client::RetryPolicy policy;
+  policy.first_pause = microseconds(limits_.first_delay_us);
+  policy.longest_pause = policy.longest_retry_after = microseconds(limits_.longest_delay_us);
+  due_us_ = now_us + http_client::RetryPause(policy, attempt, retry_after_s, jitter).count();
 }
 
-WebhookQueue::Outcome OutcomeOf(long status) {
-  if (status >= 200 && status < 300) return WebhookQueue::Outcome::kDelivered;
-  const bool again =
-      status == 0 || status == 408 || status == 425 || status == 429 || status >= 500;
-  return again ? WebhookQueue::Outcome::kTryAgain : WebhookQueue::Outcome::kGiveUp;
+WebhookQueue::Outcome OutcomeOf(const http_client::Response& response) {
+  const bool came = response.answered() || response.outcome == http_client::Outcome::kTooLong;
+  if (!came || http_client::IsTemporary(response.status)) return WebhookQueue::Outcome::kTryAgain;
+  return response.status >= 200 && response.status < 300 ? WebhookQueue::Outcome::kDelivered
+                                                         : WebhookQueue::Outcome::kGiveUp;
 }
 
 }  // namespace evald::api

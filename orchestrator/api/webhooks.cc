@@ -1,6 +1,5 @@
 #include "orchestrator/api/webhooks.h"
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -14,6 +13,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "http_client/client.h"
+#include "http_client/url.h"
 #include "orchestrator/api/events.h"
 #include "orchestrator/api/webhook_queue.h"
 
@@ -25,16 +26,7 @@ using api::WebhookQueue;
 constexpr int kBatch = 200;
 constexpr size_t kAnswerBytesMax = 64 * 1024;
 
-size_t Ignore(char*, size_t size, size_t count, void* received) {
-  *static_cast<size_t*>(received) += size * count;
-  return *static_cast<size_t*>(received) > kAnswerBytesMax ? 0 : size * count;
-}
-
-int StopAsked(void* stopping, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return static_cast<std::atomic<bool>*>(stopping)->load() ? 1 : 0;
-}
-
-// Shared with the listener, which may be called while this ends.
+// Shared with the listener, which may be called while Webhooks ends.
 struct Wake {
   std::mutex mutex;
   std::condition_variable changed;
@@ -71,7 +63,7 @@ struct Webhooks::State {
   void Loop();
   void TakeEvents();
   bool DeliverDue();
-  long Post(const WebhookTarget& target, const WebhookQueue::Call& call);
+  http_client::Response Post(const WebhookTarget& target, const WebhookQueue::Call& call);
   void Wait();
   void Count();
 
@@ -84,6 +76,7 @@ struct Webhooks::State {
   mutable std::mutex statistics_mutex;
   WebhookStatistics statistics;
   std::mt19937_64 random{std::random_device{}()};
+  http_client::Client client;
   std::thread thread;
 };
 
@@ -92,9 +85,10 @@ Webhooks::Webhooks(RunService* service, std::vector<WebhookTarget> targets)
   State* state = state_.get();
   state->service = service;
   for (WebhookTarget& target : targets) {
-    if (!target.url.starts_with("http://") && !target.url.starts_with("https://")) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("webhook '{}': expected an http or https URL", target.url));
+    try {
+      http_client::ParseUrl(target.url);
+    } catch (Error& error) {
+      throw error.AddContext("webhooks");
     }
     WebhookQueue::Limits limits;
     limits.attempts_max = target.attempts_max;
@@ -102,8 +96,6 @@ Webhooks::Webhooks(RunService* service, std::vector<WebhookTarget> targets)
     state->hooks.push_back({std::move(target), WebhookQueue(limits)});
   }
   if (state->hooks.empty()) return;
-  static const CURLcode curl = ::curl_global_init(CURL_GLOBAL_DEFAULT);
-  static_cast<void>(curl);
   const auto view = service->View();
   state->last = view ? view->sequence : 0;
   state->subscription = service->OnEvents([wake = state->wake] {
@@ -160,61 +152,44 @@ void Webhooks::State::TakeEvents() {
   Count();
 }
 
-// One call for each hook that is due. False when none was.
+// Makes one call for each hook that is due. False if none was due.
 bool Webhooks::State::DeliverDue() {
   bool any = false;
   for (Hook& hook : hooks) {
     const auto call = hook.queue.Next(MonotonicMicros());
     if (!call || stopping) continue;
     any = true;
-    const long status = Post(hook.target, *call);
+    const http_client::Response response = Post(hook.target, *call);
     const double jitter = std::uniform_real_distribution<double>(0, 1)(random);
-    const WebhookQueue::Outcome outcome = api::OutcomeOf(status);
     const uint64_t failed = hook.queue.failed();
-    hook.queue.Ended(outcome, MonotonicMicros(), jitter);
+    hook.queue.Ended(api::OutcomeOf(response), MonotonicMicros(), jitter, response.retry_after_s);
     if (hook.queue.failed() > failed) {
-      log::Warn("webhooks: {}: event {} is given up after attempt {} (status {})", hook.target.url,
-                call->id, call->attempt, status);
+      log::Warn("webhooks: {}: event {} is given up after attempt {}: {}",
+                http_client::Shown(hook.target.url), call->id, call->attempt,
+                response.answered() ? fmt::format("status {}", response.status) : response.error);
     }
   }
   Count();
   return any;
 }
 
-// The answer's status; 0 when there was none.
-long Webhooks::State::Post(const WebhookTarget& target, const WebhookQueue::Call& call) {
-  const std::unique_ptr<CURL, void (*)(CURL*)> curl(::curl_easy_init(), ::curl_easy_cleanup);
-  if (!curl) return 0;
-  std::vector<std::string> fields = {"Content-Type: application/json", "User-Agent: evald",
-                                     "Expect:", "Evald-Delivery: " + call.id,
-                                     "Evald-Event: " + call.event};
+http_client::Response Webhooks::State::Post(const WebhookTarget& target,
+                                            const WebhookQueue::Call& call) {
+  http_client::Request request;
+  request.method = "POST";
+  request.url = target.url;
+  request.body = call.body;
+  request.headers = {{"Content-Type", "application/json"},
+                     {"Evald-Delivery", call.id},
+                     {"Evald-Event", call.event}};
   if (!target.secret.empty()) {
-    fields.push_back("Evald-Signature: " + WebhookSignature(target.secret,
-                                                            static_cast<int64_t>(WallSeconds()),
-                                                            call.body));
+    const auto now_s = static_cast<int64_t>(WallSeconds());
+    request.headers.emplace_back("Evald-Signature",
+                                 WebhookSignature(target.secret, now_s, call.body));
   }
-  curl_slist* list = nullptr;
-  for (const std::string& field : fields) list = ::curl_slist_append(list, field.c_str());
-  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(list, ::curl_slist_free_all);
-  size_t received = 0;
-  ::curl_easy_setopt(curl.get(), CURLOPT_URL, target.url.c_str());
-  ::curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
-  ::curl_easy_setopt(curl.get(), CURLOPT_FOLLOWLOCATION, 0L);
-  ::curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-  ::curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(target.timeout.count()));
-  ::curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
-  ::curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, call.body.data());
-  ::curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, static_cast<long>(call.body.size()));
-  ::curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Ignore);
-  ::curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &received);
-  ::curl_easy_setopt(curl.get(), CURLOPT_NOPROGRESS, 0L);
-  ::curl_easy_setopt(curl.get(), CURLOPT_XFERINFOFUNCTION, StopAsked);
-  ::curl_easy_setopt(curl.get(), CURLOPT_XFERINFODATA, &stopping);
-  const CURLcode result = ::curl_easy_perform(curl.get());
-  long status = 0;
-  ::curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
-  // An answer that was cut short for being long has still been given.
-  return result == CURLE_OK || result == CURLE_WRITE_ERROR ? status : 0;
+  request.limits.total = target.timeout;
+  request.limits.body_bytes_max = kAnswerBytesMax;
+  return client.Perform(request, &stopping);
 }
 
 void Webhooks::State::Wait() {

@@ -11,7 +11,7 @@
 
 namespace evald {
 
-/// Who is told of events. Comes from the service's configuration, never from a request.
+/// A receiver of events. Set by the service's configuration, never by a request.
 struct WebhookTarget {
   std::string url;     ///< http or https
   std::string secret;  ///< signs the calls; "" sends them unsigned
@@ -25,22 +25,23 @@ struct WebhookTarget {
 struct WebhookStatistics {
   uint64_t delivered = 0;
   uint64_t failed = 0;   ///< given up after all attempts, or refused by the receiver
-  uint64_t dropped = 0;  ///< for want of room
+  uint64_t dropped = 0;  ///< the queue was full
   uint64_t waiting = 0;
 };
 
-/// Posts events to URLs, in order for each, on a thread of its own (libcurl). Delivered at least
-/// once or counted as lost; what waits is lost with the process, and never fails a run. Each call
-/// carries Evald-Delivery (an id, the same in each attempt), Evald-Event (the type) and, with a
-/// secret, Evald-Signature: t=<seconds since 1970>,v1=<HMAC-SHA256 of "<t>.<body>" in hexadecimal>.
+/// Posts events to URLs, in order for each, on a thread of its own. Each event is
+/// delivered at least once or counted as lost. Waiting events are lost with the process; that fails
+/// no run. Each call has the fields Evald-Delivery (an id, the same in each attempt), Evald-Event
+/// (the type) and, with a secret, Evald-Signature: t=<seconds since 1970>,v1=<HMAC-SHA256 of
+/// "<t>.<body>" in hexadecimal>.
 class Webhooks {
  public:
-  /// Tells of what happens from now on. `service` must outlive this. Throws Error(kUsage) for a URL
-  /// that is neither http nor https.
+  /// Posts events from now on. `service` must outlive this. Throws Error(kUsage) for a URL that is
+  /// neither http nor https.
   Webhooks(RunService* service, std::vector<WebhookTarget> targets);
   ~Webhooks();
 
-  /// Ends the thread; a call under way is given up. Not from the service's callbacks.
+  /// Ends the thread and gives up a call under way. Do not call it from the service's callbacks.
   void Stop();
   WebhookStatistics statistics() const;  ///< any thread
 

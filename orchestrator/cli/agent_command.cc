@@ -28,7 +28,7 @@ struct Flags {
   uint64_t staging_keep = 0;
   std::string sandbox = "{}";
   double linger_s = 600;
-  std::string socket, config_id;  // of the agent that `evald serve` starts
+  std::string socket, config_id;  // for the agent that `evald serve` starts
 };
 
 std::string HostName() {
@@ -39,14 +39,14 @@ std::string HostName() {
   return host;
 }
 
-// The service has chosen those of its own host.
+// The devices to use. For its own host, the service has chosen them.
 std::vector<std::string> DevicesOf(const Common& common, const Flags& flags) {
   const std::vector<std::string> asked =
       flags.devices.empty() ? std::vector<std::string>{"auto"} : flags.devices;
   const std::string wrong = WrongWithDevices(asked);
   if (!wrong.empty()) throw Error(ErrorKind::kUsage, "--devices: " + wrong);
   if (!flags.socket.empty()) return asked;
-  return ChooseDevices(asked, "native", 1, [&] { return ListGpus(common.binaries); });
+  return ChooseDevices(asked, kAnyEngine, 1, [&] { return ListGpus(common.binaries); });
 }
 
 AgentOptions OptionsOf(const Common& common, const Flags& flags) {

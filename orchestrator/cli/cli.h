@@ -13,22 +13,22 @@
 
 namespace evald::cli {
 
-/// How many files a process may have to hold open that has so many child processes: for each its
-/// connection, its end and its log.
+/// The number of open files that a process with `children` child processes may need: for each child
+/// its socket, the descriptor that reports its end (pidfd), its log, and one to spare.
 constexpr uint64_t OpenFilesFor(uint64_t children) { return 128 + 4 * children; }
 
-/// Flags that every command takes.
+/// Flags of every command.
 struct Common {
-  bool json = false;   ///< one JSON document on standard output and nothing else there
+  bool json = false;   ///< print one JSON document on standard output and nothing else
   bool quiet = false;  ///< no progress
   std::string log_level = "warn";
   std::filesystem::path binaries;  ///< folder of this program
 };
 
-/// What the command line asked for; set by the callback of the chosen command.
+/// The chosen command's work. Set by the command's callback.
 using Action = std::function<ExitStatus()>;
 
-// Each adds one command to `app`; when it is chosen, `*action` is set.
+// Each function adds a command to `app`. If the user chooses it, its callback sets `*action`.
 void AddRun(Command app, const Common* common, Action* action);
 void AddValidate(Command app, const Common* common, Action* action);
 void AddCompare(Command app, const Common* common, Action* action);
@@ -51,7 +51,7 @@ void AddCompletion(Command app, const Common* common, Action* action);
 /// Prints `value` as one line of JSON on standard output.
 void PrintJson(const Json& value);
 
-/// --set and --data-dir, for the commands that read an eval.yaml.
+/// Adds --set and --data-dir to a command that reads an eval.yaml.
 void AddOverrides(Command command, EvalOverrides* overrides);
 
 }  // namespace evald::cli

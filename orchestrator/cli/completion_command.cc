@@ -6,10 +6,11 @@
 namespace evald::cli {
 namespace {
 
-// Words and options of every command, read off the command line's own definition.
+// Names and options of every command, from the command line's own definition.
 struct Words {
   std::vector<std::string> commands;
-  std::vector<std::pair<std::string, std::vector<std::string>>> options;  // by command; "" for all
+  // By command; "" for all commands
+  std::vector<std::pair<std::string, std::vector<std::string>>> options;
 };
 
 Words Collect(const Command& app) {

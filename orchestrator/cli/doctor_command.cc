@@ -13,7 +13,7 @@
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/service_checks.h"
 #include "orchestrator/devices/gpu_listing.h"
-#include "orchestrator/staging/room.h"
+#include "orchestrator/staging/free_space.h"
 #include "orchestrator/staging/root.h"
 #include "orchestrator/state/database.h"
 
@@ -72,7 +72,7 @@ Check CheckPrograms(const std::filesystem::path& binaries) {
   return {"programs", true, binaries.string()};
 }
 
-// A machine without a GPU is fine. One whose GPUs cannot be asked for is not.
+// A machine without a GPU is fine. A machine that cannot list its GPUs is not.
 std::vector<Check> CheckGpus(const std::filesystem::path& binaries) {
   const GpuListing listing = ListGpus(binaries);
   std::vector<Check> checks;

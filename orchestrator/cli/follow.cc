@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <thread>
 
 #include "base/file.h"
 #include "base/print.h"
@@ -14,8 +13,6 @@
 
 namespace evald::cli {
 namespace {
-
-constexpr int kAttempts = 4;
 
 std::atomic<bool> interrupted{false};
 
@@ -45,16 +42,7 @@ Json SubmissionBody(const FileSubmission& submission) {
 
 Json SubmitFile(Client* client, const FileSubmission& submission) {
   const Json body = SubmissionBody(submission);
-  const std::string key =
-      "Idempotency-Key: " + (submission.key.empty() ? RandomId() : submission.key);
-  for (int attempt = 1;; ++attempt) {
-    try {
-      return client->Post("/v1/runs", body, {key});
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kInfrastructure || attempt == kAttempts) throw;
-      std::this_thread::sleep_for(std::chrono::milliseconds(250 << attempt));
-    }
-  }
+  return client->Post("/v1/runs", body, submission.key.empty() ? RandomId() : submission.key);
 }
 
 Json FollowRun(Client* client, const std::string& run, const Common& common, bool print_events) {
@@ -73,7 +61,7 @@ Json FollowRun(Client* client, const std::string& run, const Common& common, boo
     if (type == "run.progress") display.Show(SnapshotOf(data));
     return type != "run.state" || !IsOver(data.value("state", ""));
   };
-  // One that was resumed has ended before: that end is not its last.
+  // A resumed run has ended before: that end is not its last.
   do {
     client->Follow(fmt::format("{}/events?after={}", path, seen), visit, catching.caught());
     if (*catching.caught()) {

@@ -19,7 +19,7 @@ struct Flags {
   ClientFlags client;
 };
 
-// A run where a log is expected: a folder of this host, or a run of the service.
+// Throws Error(kUsage) if `log` names a run: a folder of this host, or a run of the service.
 void CheckIsNoRun(Client* client, const std::string& log) {
   const std::filesystem::path folder = std::filesystem::path(log) / "logs";
   std::error_code error;

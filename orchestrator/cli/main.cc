@@ -50,8 +50,8 @@ ExitStatus Invoke(const Common& common, const Action& action) {
   }
 }
 
-// A file that output was sent to may be on a full disk: a program that reads it must not take half
-// for the whole.
+// Fails if standard output could not be written, for example to a full disk: a program that reads
+// it must not take half for the whole.
 ExitStatus AllWritten(ExitStatus status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   fmt::print(stderr, "evald: error: standard output: {}\n",
@@ -60,12 +60,6 @@ ExitStatus AllWritten(ExitStatus status) {
 }
 
 }  // namespace
-
-void PrintJson(const Json& value) {
-  const std::string line = ToLine(value) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);  // a failure is told at the end (AllWritten)
-}
 
 void AddOverrides(Command command, EvalOverrides* overrides) {
   command
@@ -99,7 +93,7 @@ int Main(int argc, char** argv) {
   try {
     if (!app.Parse(argc, argv)) return static_cast<int>(AllWritten(ExitStatus::kDone));
   } catch (const Error& e) {
-    // Parsing stopped, perhaps before it came to the flag.
+    // Parsing may have stopped before it came to the flag.
     common.json = std::count(argv, argv + argc, std::string_view("--json")) > 0;
     PrintError(common, e.what(), ExitStatus::kUsage);
     return static_cast<int>(ExitStatus::kUsage);

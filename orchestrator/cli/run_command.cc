@@ -14,7 +14,7 @@
 #include "orchestrator/config/sections.h"
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/report/results.h"
-#include "orchestrator/report/run_results.h"
+#include "orchestrator/run/run_results.h"
 #include "orchestrator/service/foreground.h"
 #include "orchestrator/state/run_store.h"
 
@@ -31,15 +31,15 @@ struct Flags {
   ClientFlags client;
 };
 
-// Refuses unknown tasks, a checkpoint that is not whole, and gates that could only fail, before
-// anything is made or started.
+// Refuses unknown tasks, an incomplete checkpoint, and gates that could only fail, before anything
+// is made or started.
 void CheckInputs(const EvalConfig& config, const Preparer& preparer) {
   PreparationInput input = InputOf(config, PreparationInput::Work::kCheck);
   input.baseline_complete = true;
   preparer.Ask(input);
 }
 
-// A state folder that cannot be written to is refused before the run's own folder is made.
+// Refuses a state folder that cannot be written to, before the run's own folder is made.
 void CheckState(const EvalConfig& config) {
   MakeFolderOf(config.file, "state_dir", config.state_dir);
   const RunStore store(config.state_dir);
@@ -57,7 +57,7 @@ Judgement JudgeOutcome(const EvalConfig& config, const RunOutcome& outcome, bool
   return preparer.JudgeOrSayWhy(InputOf(std::move(request), config.roots, config.limits));
 }
 
-// On a service's devices; its results are shown as those of a run here.
+// Runs on a service's devices, and shows its results like those of a run here.
 ExitStatus RunThere(const Common& common, const Flags& flags) {
   const VerdictOptions& verdict = flags.verdict;
   if (flags.resume_option->given() || !verdict.gates.empty() || !verdict.baseline.empty() ||

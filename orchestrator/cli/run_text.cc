@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
+#include "base/jsonl.h"
 #include "base/text.h"
+#include "orchestrator/cli/cli.h"
 #include "orchestrator/http/target.h"
 
 namespace evald::cli {
@@ -29,7 +32,7 @@ std::string Remaining(const Json& run) {
   return seconds.is_number() ? HumanSeconds(seconds.get<double>()) : "-";
 }
 
-// Text in terminal cells as far as code points tell.
+// Cuts text to terminal cells, counted as code points.
 std::string Cut(const std::string& text, size_t length) {
   if (CodePoints(text) <= length) return text;
   size_t bytes = 0;
@@ -62,6 +65,12 @@ std::string ScoreText(const Json& run) {
       parts.push_back(fmt::format("{} {:.4f}", ForTerminal(task), value.get<double>()));
   }
   return Join(parts, ", ");
+}
+
+void PrintJson(const Json& value) {
+  const std::string line = ToLine(value) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);  // main reports a failure at the end
 }
 
 bool IsOver(const std::string& state) {

@@ -8,11 +8,12 @@
 #include "base/names.h"
 #include "base/print.h"
 #include "base/text.h"
+#include "engines/engines.h"
 #include "metrics/generations_input.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/prepare/preparer.h"
-#include "orchestrator/report/run_results.h"
+#include "orchestrator/run/run_results.h"
 #include "orchestrator/service/foreground.h"
 #include "orchestrator/verdict/report_files.h"
 
@@ -31,7 +32,7 @@ struct Flags {
   bool unsafe = false;
 };
 
-// A folder that is removed with all that is in it.
+// A temporary folder, removed with its content.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -64,7 +65,9 @@ EvalConfig ConfigFor(const Flags& flags, const fs::path& scratch) {
   for (const std::string& dir : flags.task_dirs) config.task_dirs.push_back(fs::absolute(dir));
   config.cache_dir = DefaultCacheDir();
   config.state_dir = scratch / "state";
-  config.engine = {"replay", {{"generations", (scratch / "generations").string()}}};
+  const EngineKind& engine = EngineOfEarlierAnswers();
+  config.engine.name = engine.name;
+  config.engine.settings = {{engine.generations_key, (scratch / "generations").string()}};
   config.workers.devices = {"cpu:0"};
   config.workers.count = 1;
   config.workers.threads = 1;
@@ -78,7 +81,7 @@ EvalConfig ConfigFor(const Flags& flags, const fs::path& scratch) {
   return config;
 }
 
-// Turns the file into generations that the replay engine answers from.
+// Turns the file into generations that an engine answers from.
 void Import(const Flags& flags, const fs::path& binaries, EvalConfig* config,
             const fs::path& scratch) {
   const Preparer preparer(binaries);
@@ -121,7 +124,7 @@ void Import(const Flags& flags, const fs::path& binaries, EvalConfig* config,
   config->tasks[0].repeats = imported.repeats;
 }
 
-// For the page: there are no gates.
+// Makes the report page; there are no gates.
 Judgement Judged(const RunOutcome& outcome, const fs::path& binaries) {
   JudgeRequest request;
   request.candidate = outcome.directory;
@@ -140,7 +143,7 @@ ExitStatus Score(const Common& common, const Flags& flags) {
   options.quiet = common.quiet;
   options.log_level = common.log_level;
   RunOutcome outcome = RunEvaluation(options);
-  if (flags.output.empty()) outcome.directory.clear();  // it goes with the scratch folder
+  if (flags.output.empty()) outcome.directory.clear();  // it is removed with the scratch folder
   if (!flags.output.empty()) {
     const bool complete = outcome.status == ExitStatus::kDone;
     WriteReports({}, Judged(outcome, common.binaries), complete ? outcome.directory : "");

@@ -13,6 +13,7 @@
 #include "orchestrator/config/sections.h"
 #include "orchestrator/config/serve_config.h"
 #include "orchestrator/config/worker_devices.h"
+#include "orchestrator/devices/device_choice.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/service/tunnel_wire.h"
 #include "orchestrator/service/watches.h"
@@ -21,7 +22,7 @@
 namespace evald::cli {
 namespace {
 
-constexpr uint64_t kFilesNeeded = 256;  // half of them for what is no connection
+constexpr uint64_t kFilesNeeded = 256;  // half of them for files that are no connections
 
 struct Flags {
   std::string file;
@@ -47,6 +48,7 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   options.limits = config.limits;
   options.engines = {config.engine_urls, config.engine_keys, config.allow_commands};
   options.runs_per_user_max = config.runs_per_user_max;
+  options.paused_per_user_max = config.paused_per_user_max;
   return options;
 }
 
@@ -82,8 +84,7 @@ ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
 
 ExitStatus Serve(const Common& common, const Flags& flags) {
   ServeConfig config = ReadServeConfig(flags.file, flags.set);
-  ChooseWorkers(&config.workers, "native",
-                common.binaries);  // other engines do not care where they are
+  ChooseWorkers(&config.workers, kAnyEngine, common.binaries);
   const uint64_t files = RaiseOpenFiles(kFilesNeeded);
   MakeFolderOf(flags.file.empty() ? "evald serve" : flags.file, "state_dir", config.state_dir);
   Service service(ServiceOptionsOf(config, common));

@@ -37,7 +37,7 @@ Check CheckAgent(const Json& host) {
   return check;
 }
 
-// Devices that failed again and again.
+// Reports devices that failed again and again.
 void AddSetAside(const Json& host, std::vector<Check>* checks) {
   for (const Json& device : host.at("devices")) {
     const Json aside = device.value("set_aside", Json());

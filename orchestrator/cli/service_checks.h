@@ -11,14 +11,15 @@ namespace evald::cli {
 struct Check {
   std::string what;
   bool fine = false;
-  std::string detail;  ///< what was found, and the remedy where it is not fine
+  std::string detail;  ///< the finding, and the remedy if it is not fine
 };
 
-/// What a service says of itself and its agents: one that is not named and not there is no fault.
-/// That it cannot be reached over TLS, or does not know the token, is one.
+/// Checks a service and its agents. A service that was not named and is not there is no fault. It
+/// is a fault if it cannot be reached over TLS, or does not know the token.
 std::vector<Check> CheckService(const ClientFlags& flags);
 
-/// How many connections of agents the service turned away with this status, by its /metrics.
+/// The number of agents' connections that the service turned away with this status, from its
+/// /metrics.
 double AgentsTurnedAway(const std::string& metrics, int status);
 
 }  // namespace evald::cli

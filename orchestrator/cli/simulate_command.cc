@@ -18,7 +18,7 @@
 namespace evald::cli {
 namespace {
 
-constexpr int64_t kQuickUs = 1'000'000;  // what is over by then needs no bar
+constexpr int64_t kQuickUs = 1'000'000;  // a shorter simulation needs no bar
 constexpr int64_t kShowEveryUs = 100'000;
 
 struct Flags {
@@ -54,15 +54,15 @@ Scenario MakeScenario(const Flags& flags, const SimPreset& preset) {
                 "give --nodes 2 or more");
   }
   if (scenario.policies.empty()) scenario.policies = PolicyNames();
-  for (const std::string& policy : scenario.policies)
-    MakePolicy(policy);  // refuses what is not known
+  // Refuses an unknown name
+  for (const std::string& policy : scenario.policies) MakePolicy(policy);
   scenario.shuffle = !flags.file_order;
   scenario.keep_spans = flags.gantt.empty() && flags.trace.empty() ? 0 : 1;
   scenario.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return scenario;
 }
 
-// Every draw is a checkpoint.
+// Makes every draw a checkpoint.
 void MakeStreamScenario(int checkpoints, Scenario* scenario) {
   if (scenario->draws > 1) {
     throw Error(ErrorKind::kUsage, "--draws: each checkpoint of a stream is a draw of its own",
@@ -160,7 +160,7 @@ ExitStatus Simulate(const Common& common, const Flags& flags) {
   return ExitStatus::kDone;
 }
 
-// What the parser lets through: "nan" is in every range, and names may repeat.
+// Checks what the parser cannot: "nan" is in every range, and names may repeat.
 void CheckArguments(const Flags& flags) {
   const Scenario& scenario = flags.scenario;
   for (const auto& [option, value] : {std::pair{"--prior-error", scenario.prior_error},

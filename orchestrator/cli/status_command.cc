@@ -27,7 +27,7 @@ winsize TerminalSize() {
   return size;
 }
 
-// For what is set aside.
+// The hosts, for their devices that are set aside.
 Json FetchHosts(Client* client, const Flags& flags) {
   if (!flags.run.empty()) return Json::array();
   const Json fleet = client->Get("/v1/hosts");

@@ -25,7 +25,7 @@ ExitStatus Tasks(const Common& common, const Flags& flags) {
     if (std::find(names.begin(), names.end(), flags.name) == names.end()) {
       TaskRequest request;
       request.name = flags.name;
-      registry.Resolve({request});  // says what is wrong with its file
+      registry.Resolve({request});  // reports the fault in the task's file
       throw Error(ErrorKind::kUsage, fmt::format("no task, group or tag is called '{}'{}",
                                                  flags.name, Suggestion(flags.name, names)));
     }

@@ -8,7 +8,7 @@ namespace evald::cli {
 /// --gates, --junit, --markdown and --html.
 void AddVerdictFlags(Command command, VerdictOptions* options);
 
-/// The verdict for people on standard output; in a GitHub workflow its annotations too.
+/// Prints the verdict for people on standard output, and its annotations in a GitHub workflow.
 void PrintVerdict(const Judgement& judgement);
 
 }  // namespace evald::cli

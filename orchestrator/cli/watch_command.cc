@@ -12,7 +12,7 @@ namespace {
 struct Flags {
   std::string subject;  // a run's id, or an eval.yaml
   FolderWatch folder;
-  std::vector<CommandOption> folder_options;  // what goes with --checkpoints
+  std::vector<CommandOption> folder_options;  // options that go with --checkpoints
   bool detach = false;
   bool list = false;
   std::string remove;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kEveryMax = 1'000'000;
 
-// Tells what events say of one watch and its runs.
+// Prints the events of one watch and its runs.
 class Teller {
  public:
   Teller(const Json& watch, const Common& common)
@@ -23,7 +23,7 @@ class Teller {
     for (const Json& note : watch.at("recent")) Know(note);
   }
 
-  /// False when the watch has ended.
+  /// False if the watch has ended.
   bool Visit(const Json& event) {
     const std::string type = TextOf(event, "type"), run = TextOf(event, "run");
     const Json& data = event.at("data");

@@ -14,7 +14,7 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-// Engines are made within milliseconds; a machine may be busy.
+// Engines answer within milliseconds, but a machine may be busy.
 constexpr std::chrono::seconds kPatience{60};
 
 // Any worker program knows every engine's settings.

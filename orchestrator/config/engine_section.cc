@@ -8,24 +8,23 @@
 #include "evald/error.h"
 #include "orchestrator/config/key_hints.h"
 #include "orchestrator/config/sections.h"
-#include "protocol/engine_settings.h"
 
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
 void CheckName(const YamlSection& section, const std::string& name) {
+  if (FindEngine(name) != nullptr) return;
   const std::vector<std::string> engines = EngineNames();
-  if (std::find(engines.begin(), engines.end(), name) != engines.end()) return;
   section.Refuse("name", fmt::format("found '{}', expected one of {}{}", name, Join(engines, ", "),
                                      Suggestion(name, engines)));
 }
 
-// Text settings of one use: paths, say.
+// Calls `with` for each text setting of one use, for example paths.
 template <typename Do>
 void ForEachText(const EngineConfig& engine, SettingUse use, const Do& with) {
-  for (const EngineSetting& setting : EngineSettings()) {
-    if (engine.name != setting.engine || setting.use != use) continue;
+  for (const EngineSetting& setting : engine.kind().settings) {
+    if (setting.use != use) continue;
     const auto found = engine.settings.find(setting.key);
     if (found != engine.settings.end() && found->is_string())
       with(setting.key, found->get<std::string>());
@@ -39,11 +38,11 @@ void ReadEngine(YamlSection& top, EvalConfig* config) {
   EngineConfig& engine = config->engine;
   engine.where[""] = section ? top.WhereKey("engine") : config->file.string();
   if (!section) return;
-  engine.name = section->String("name").value_or("native");
+  engine.name = section->String("name").value_or(kDefaultEngine);
   CheckName(*section, engine.name);
   engine.settings = section->Rest();
   engine.where["name"] = section->WhereKey("name");
-  const std::vector<std::string> known = SettingKeys(engine.name);
+  const std::vector<std::string> known = engine.kind().SettingKeys();
   for (const auto& [key, value] : engine.settings.items()) {
     engine.where[key] = section->WhereKey(key);
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;

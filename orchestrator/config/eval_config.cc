@@ -67,8 +67,7 @@ void ReadTasks(YamlSection& top, EvalConfig* config) {
     top.RefuseAbsent("tasks", "absent or empty, expected a list such as [gsm8k, mmlu]");
 }
 
-// The engine is told by a setting of its own, so that the workers of two runs that differ in it
-// differ.
+// The key becomes a setting of the engine, so that two runs that differ in it do not share workers.
 void ReadGenerationConfig(YamlSection& top, EvalConfig* config) {
   const std::string key = "generation_config";
   EngineConfig& engine = config->engine;
@@ -83,7 +82,7 @@ void ReadGenerationConfig(YamlSection& top, EvalConfig* config) {
   }
   if (word == "checkpoint") return;
   engine.generation_config = GenerationConfig::Use::kIgnore;
-  if (TakesGenerationConfig(engine)) engine.settings[key] = word;
+  if (engine.kind().HasSetting(key)) engine.settings[key] = word;
 }
 
 void ReadPrompts(YamlSection& top, EvalConfig* config) {
@@ -159,8 +158,9 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
     config->checkpoint = ResolvePath(file, *checkpoint);
     CheckFolder(top, "checkpoint", config->checkpoint, overrides,
                 "is not a folder; expected a checkpoint in Hugging Face layout");
-  } else if (config->engine.name == "native") {
-    top.RefuseAbsent("checkpoint", "absent; the native engine needs a checkpoint folder");
+  } else if (config->engine.kind().needs_checkpoint) {
+    top.RefuseAbsent("checkpoint", fmt::format("absent; the {} engine needs a checkpoint folder",
+                                               config->engine.name));
   }
   config->name = top.String("name").value_or(
       config->checkpoint.empty() ? config->engine.name : config->checkpoint.filename().string());
@@ -188,10 +188,6 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
 }
 
 }  // namespace
-
-bool TakesGenerationConfig(const EngineConfig& engine) {
-  return engine.name == "native" || engine.name == "openai";
-}
 
 fs::path DefaultCacheDir() { return FromHome("XDG_CACHE_HOME", ".cache", "cache_dir"); }
 fs::path DefaultStateDir() { return FromHome("XDG_STATE_HOME", ".local/state", "state_dir"); }
@@ -251,7 +247,7 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
                {"data_dir", config.data_dir.string()}};
   json["engine"] = {{"name", config.engine.name}};
   json["engine"].update(config.engine.settings);
-  if (TakesGenerationConfig(config.engine)) {
+  if (config.engine.kind().HasSetting("generation_config")) {
     const bool ignored = config.engine.generation_config == GenerationConfig::Use::kIgnore;
     json["engine"].erase("generation_config");
     json["generation_config"] = ignored ? "ignore" : "checkpoint";

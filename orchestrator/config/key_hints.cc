@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kTask = "an entry of 'tasks', as in tasks: [{task: gsm8k, ";
 
-// Names that other tools give to what a key here says.
+// Other tools' names for keys of eval.yaml.
 struct OtherName {
   const char* name;
   const char* section;
@@ -34,7 +34,7 @@ constexpr OtherName kOtherNames[] = {
     {"fewshot", "tasks[]", "num_fewshot"},
 };
 
-// Members of generation_kwargs that are asked for at the wrong place most often.
+// The members of generation_kwargs that are most often given in the wrong place.
 constexpr const char* kSampling[] = {"temperature",    "top_p",     "top_k", "max_gen_toks",
                                      "max_new_tokens", "do_sample", "until"};
 
@@ -44,7 +44,7 @@ const char* ExampleOf(const std::string& key) {
   return ": 5}]";
 }
 
-// Where a key stands, for people.
+// The place where a key belongs, for people.
 std::string PlaceOf(const std::string& section, const std::string& key) {
   if (section.empty()) return "the top of the file";
   if (section == "tasks[]" && key == "task") return "an entry of 'tasks'";
@@ -53,7 +53,7 @@ std::string PlaceOf(const std::string& section, const std::string& key) {
   return fmt::format("'{}'", section);
 }
 
-// "tasks[2]" is an entry of tasks.
+// The section without numbers: "tasks[2]" becomes "tasks[]".
 std::string Numberless(const std::string& section) {
   const size_t open = section.find('[');
   return open == std::string::npos ? section : section.substr(0, open) + "[]";

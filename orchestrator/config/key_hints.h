@@ -5,17 +5,17 @@
 
 namespace evald {
 
-/// The mappings of eval.yaml and their keys, as docs/eval.schema.json has them: "" is the top,
-/// "tasks[]" an entry of `tasks`. The settings of engines stand in protocol/engine_settings.h.
+/// The mappings of eval.yaml and their keys, the same as in docs/eval.schema.json: "" is the top,
+/// "tasks[]" an entry of `tasks`. The settings of engines are in engines/.
 struct EvalKeys {
   const char* section;
   std::vector<const char*> keys;
 };
 const std::vector<EvalKeys>& AllEvalKeys();
 
-/// A KeyHint (orchestrator/config/yaml_section.h) for eval.yaml: where a key belongs that stands in
-/// the wrong mapping, and what evald calls the thing that lm-evaluation-harness's options call
-/// `model`, say. "" for anything else.
+/// A KeyHint (orchestrator/config/yaml_section.h) for eval.yaml. For a key in the wrong mapping,
+/// says where it belongs. For a name from lm-evaluation-harness's options, such as `model`, gives
+/// evald's name for it. "" for any other key.
 std::string HintOfEvalKey(const std::string& section, const std::string& key);
 
 }  // namespace evald

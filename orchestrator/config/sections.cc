@@ -18,12 +18,12 @@ namespace {
 
 constexpr uint64_t kBacklogBytes = uint64_t{4} << 30;
 constexpr int64_t kWorkersMax = 1024;
-constexpr uint64_t kPreparationMemoryMin = uint64_t{64}
-                                           << 20;  // the program itself, and its threads
+// For the program itself and its threads
+constexpr uint64_t kPreparationMemoryMin = uint64_t{64} << 20;
 
 int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
-// Sizes have no upper end.
+// Reads a size without an upper bound.
 void ReadSize(YamlSection& section, const char* key, uint64_t least, uint64_t* value) {
   const auto given = section.Bytes(key);
   if (!given) return;
@@ -33,7 +33,7 @@ void ReadSize(YamlSection& section, const char* key, uint64_t least, uint64_t* v
   *value = *given;
 }
 
-// The values that SandboxOptionsFromJson takes.
+// The same ranges as in SandboxOptionsFromJson.
 SandboxOptions ReadSandbox(YamlSection& section) {
   SandboxOptions options;
   options.unsafe = section.Boolean("unsafe").value_or(options.unsafe);
@@ -57,9 +57,13 @@ SandboxOptions ReadSandbox(YamlSection& section) {
 
 }  // namespace
 
-fs::path ResolvePath(const fs::path& file, const std::string& text) {
+fs::path ResolveBelow(const fs::path& folder, const std::string& text) {
   if (text.starts_with("~/")) return ExpandHome(text);
-  return (fs::absolute(file).parent_path() / text).lexically_normal();
+  return (fs::absolute(folder) / text).lexically_normal();
+}
+
+fs::path ResolvePath(const fs::path& file, const std::string& text) {
+  return ResolveBelow(fs::absolute(file).parent_path(), text);
 }
 
 void MakeFolderOf(const fs::path& file, const char* key, const fs::path& folder) {

@@ -6,22 +6,26 @@
 #include "orchestrator/config/eval_config.h"
 #include "orchestrator/config/yaml_section.h"
 
-/// What eval.yaml and serve.yaml have in common.
+/// The parts that eval.yaml and serve.yaml have in common.
 namespace evald {
 
-/// A path in a configuration is relative to the file's folder; "~/" is the home folder.
+/// A path that is relative to `folder`; "~/" is the home folder.
+std::filesystem::path ResolveBelow(const std::filesystem::path& folder, const std::string& text);
+
+/// A path in a configuration is relative to the file's folder.
 std::filesystem::path ResolvePath(const std::filesystem::path& file, const std::string& text);
 
 /// Makes the folder that `key` of the configuration `file` names, for this user only
-/// (MakePrivateFolder). Throws Error(kUsage) that names both.
+/// (MakePrivateFolder). Throws Error(kUsage) that names the file and the key.
 void MakeFolderOf(const std::filesystem::path& file, const char* key,
                   const std::filesystem::path& folder);
 
-/// Each reads one section of `top`, with defaults where it is absent. Throws Error(kUsage).
+/// Each of these reads one section of `top`, and fills in defaults if it is absent. Throws
+/// Error(kUsage).
 WorkersConfig ReadWorkers(YamlSection& top, const std::string& key);
 MetricsConfig ReadMetrics(YamlSection& top);
-/// `most` is what is taken for absent keys, and the most that may be asked for; without, there is
-/// no such bound.
+/// `most` gives the values for absent keys, which are also the upper bounds. Without it there are
+/// no upper bounds.
 LimitsConfig ReadLimits(YamlSection& top, const std::optional<LimitsConfig>& most);
 StagingConfig ReadStaging(YamlSection& top, const std::filesystem::path& file);
 

@@ -73,7 +73,7 @@ ServeWebhook ReadWebhook(YamlSection section) {
   return webhook;
 }
 
-// Which variable goes to which of the servers.
+// Reads which server gets the key in which variable.
 void ReadEngineKeys(YamlSection& top, ServeConfig* config) {
   const Json keys = top.Value("engine_keys");
   if (keys.is_null()) return;
@@ -110,9 +110,11 @@ void ReadAccess(YamlSection& top, const fs::path& file, ServeConfig* config) {
   config->allow_commands = top.Boolean("allow_commands").value_or(false);
   if (auto quotas = top.Section("quotas")) {
     const auto runs = quotas->Integer("runs_per_user", 1, 1'000'000);
+    const auto paused = quotas->Integer("paused_per_user", 0, 1'000);
     const auto watches = quotas->Integer("watches_per_user", 1, 1'000);
     const auto priority = quotas->Integer("submit_priority", -100, 100);
     config->runs_per_user_max = static_cast<int>(runs.value_or(config->runs_per_user_max));
+    config->paused_per_user_max = static_cast<int>(paused.value_or(config->paused_per_user_max));
     config->watches_per_user_max = static_cast<int>(watches.value_or(config->watches_per_user_max));
     config->submit_priority_max = static_cast<int>(priority.value_or(config->submit_priority_max));
     quotas->Finish();

@@ -12,7 +12,7 @@ namespace evald {
 /// A folder whose checkpoints the service evaluates as they appear.
 struct ServeWatch {
   std::filesystem::path checkpoints;
-  std::filesystem::path eval;  ///< the eval.yaml that each is evaluated by
+  std::filesystem::path eval;  ///< the eval.yaml by which each checkpoint is evaluated
   std::string which = "all";   ///< all, newest or every
   int every = 1;
   std::string marker;
@@ -24,8 +24,8 @@ struct ServeWatch {
 
 struct ServeWebhook {
   std::string url;
-  std::string secret_env;  ///< the variable that holds the key of the signature; "" for none
-  std::vector<std::string> events;  ///< types; empty: all but progress
+  std::string secret_env;           ///< the variable with the key of the signature; "" for none
+  std::vector<std::string> events;  ///< types of events; empty: all but progress
 };
 
 /// A serve.yaml (docs/serve.md), read strictly, paths absolute.
@@ -34,28 +34,29 @@ struct ServeConfig {
   int port = 8642;
   std::filesystem::path certificate, key;  ///< PEM; empty: no TLS
   std::filesystem::path tokens;            ///< empty: none
-  std::vector<std::string> hosts;          ///< names besides localhost that clients may call it by
+  /// Names besides localhost under which clients may reach it
+  std::vector<std::string> hosts;
   std::filesystem::path state_dir, output_dir, cache_dir;
   WorkersConfig workers;
   MetricsConfig metrics;
   StagingConfig staging;
   int active_runs = 2;
-  double linger_s = 600;  ///< how long the agent of this host waits for another service
+  double linger_s = 600;  ///< how long this host's agent waits for another service
   std::vector<std::filesystem::path> roots;
-  LimitsConfig limits;  ///< of submitted runs: the most that they may ask for
+  LimitsConfig limits;  ///< upper bounds for submitted runs
   std::vector<std::string> engine_urls;
-  std::map<std::string, std::string>
-      engine_keys;  ///< of these URLs: the variable that holds the server's key
+  std::map<std::string, std::string> engine_keys;  ///< by URL: the variable with that server's key
   bool allow_commands = false;
-  int runs_per_user_max = 1000;   ///< that are not over
-  int watches_per_user_max = 16;  ///< that were registered
-  int submit_priority_max = 50;   ///< of the role submit
+  int runs_per_user_max = 1000;   ///< runs that are not over
+  int paused_per_user_max = 8;    ///< runs that were paused at work
+  int watches_per_user_max = 16;  ///< registered watches
+  int submit_priority_max = 50;   ///< the highest priority for the role submit
   std::vector<ServeWatch> watches;
   std::vector<ServeWebhook> webhooks;
 };
 
-/// Reads a serve.yaml; with an empty `file` all defaults, for `set` to change. Throws Error(kUsage)
-/// as ReadEvalConfig does.
+/// Reads a serve.yaml. With an empty `file` all defaults, which `set` may change. Throws
+/// Error(kUsage) like ReadEvalConfig.
 ServeConfig ReadServeConfig(const std::filesystem::path& file, const std::vector<std::string>& set);
 
 }  // namespace evald

@@ -7,9 +7,9 @@
 
 namespace evald {
 
-/// Puts the devices that were chosen in place of those that were asked for, and says how many
-/// workers there are and how many threads each has. Asks evald-worker-cuda in `binaries` where that
-/// matters; a second call changes nothing. Throws as ChooseDevices does.
+/// Replaces the requested devices by the chosen ones, and sets the numbers of workers and of
+/// threads for each. Asks evald-worker-cuda in `binaries` if that matters. A second call changes
+/// nothing. Throws like ChooseDevices.
 void ChooseWorkers(WorkersConfig* workers, const std::string& engine,
                    const std::filesystem::path& binaries);
 

@@ -39,7 +39,7 @@ Json ScalarToJson(const YAML::Node& node) {
   return text;
 }
 
-// An alias costs a few bytes and may stand for much: what counts is what comes out.
+// The size with all aliases expanded: an alias costs a few bytes and may stand for much.
 struct Size {
   size_t values = 0;
   size_t text_bytes = 0;
@@ -231,8 +231,8 @@ std::string YamlSection::WhereIn(const std::string& key, const YAML::Node& node)
   return assigned.empty() ? Where(node) : assigned;
 }
 
-// A mapping that --set made on the way to its key, with nothing of the file in it, has no place of
-// its own: any assignment below it tells as much.
+// A mapping that --set made on the way to its key, and that holds nothing of the file, has no place
+// of its own. Any assignment below it serves as its place.
 std::string YamlSection::WhereKey(const std::string& key) const {
   const std::string dotted = Dotted(key);
   if (std::string assigned = Assignment(dotted); !assigned.empty()) return assigned;

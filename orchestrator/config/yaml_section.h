@@ -15,25 +15,23 @@
 
 namespace evald {
 
-/// What to say after "unknown key 'a.b'" of a key that stands in the wrong mapping or goes by
-/// another name here:
-/// "; 'b' belongs to 'c'". "" for a key that is valid in this mapping, and where there is nothing
-/// to say.
+/// The text after "unknown key 'a.b'" for a key in the wrong mapping or with another name: "; 'b'
+/// belongs to 'c'". "" for a key that is valid in this mapping, and if there is no hint.
 using KeyHint = std::function<std::string(const std::string& section, const std::string& key)>;
 
-/// One mapping of a YAML file, read strictly: each key is asked for by name and type, and Finish()
-/// refuses what nobody asked for. Every error is "file:line: key 'a.b': found ..., expected ...",
-/// with "--set a.b=value" for the place of what was given there.
+/// One mapping of a YAML file, read strictly. Each key is read by name and type, and Finish()
+/// refuses keys that were not read. Every error is "file:line: key 'a.b': found ..., expected ...".
+/// For values given on the command line, "--set a.b=value" takes the place of file and line.
 class YamlSection {
  public:
   /// `path` is the dotted path of the mapping, "" at the top.
   YamlSection(std::string file, YAML::Node node, std::string path);
 
-  /// A whole file with overrides applied. Throws Error(kUsage) when it is not a YAML mapping.
+  /// A whole file, with overrides applied. Throws Error(kUsage) if it is not a YAML mapping.
   static YamlSection Load(const std::filesystem::path& file,
                           const std::vector<std::string>& overrides);
 
-  /// The same of a text; `file` names it in errors.
+  /// The same for a text; `file` names it in errors.
   static YamlSection Parse(const std::string& text, const std::string& file,
                            const std::vector<std::string>& overrides);
 
@@ -43,37 +41,36 @@ class YamlSection {
   std::optional<bool> Boolean(const std::string& key);
   std::optional<uint64_t> Bytes(const std::string& key);     ///< 20GiB, 1.5 GB, 4096
   std::vector<std::string> Strings(const std::string& key);  ///< a list, or one string
-  bool Has(const std::string& key);                          ///< it has a value
+  bool Has(const std::string& key);                          ///< whether the key has a value
   std::optional<YamlSection> Section(const std::string& key);
   /// The items of a list of mappings.
   std::vector<YamlSection> Sections(const std::string& key);
   /// Item number `index` of the list `key`, a mapping.
   YamlSection Item(const std::string& key, const YAML::Node& item, size_t index) const;
-  /// The items of a list, each as it is.
+  /// The items of a list, unconverted.
   std::vector<YAML::Node> List(const std::string& key);
   /// Any value as JSON.
   Json Value(const std::string& key);
-  /// All keys not asked for so far, as JSON; they count as asked for.
+  /// All keys not read so far, as JSON. They then count as read.
   Json Rest();
 
-  /// Throws for the first key that nobody asked for, with what the hint says, else the nearest key
-  /// that could have been meant.
+  /// Throws for the first key that was not read, with the hint, or else with the nearest key that
+  /// may be meant.
   void Finish();
 
-  /// For this mapping and those in it.
+  /// Sets the hint for this mapping and all mappings in it.
   void SetHint(KeyHint hint) { context_->hint = std::move(hint); }
 
   /// The place of a key: "file:line" or "--set a.b=value".
   std::string WhereKey(const std::string& key) const;
-  /// The place of a key and its name, as errors begin: "file:line: key 'a.b'".
+  /// The place of a key and its name, the beginning of an error: "file:line: key 'a.b'".
   std::string Place(const std::string& key) const;
   /// The place of a node within the value of `key`.
   std::string WhereIn(const std::string& key, const YAML::Node& node) const;
   std::string Where() const { return Where(node_); }  ///< of this mapping
   /// Throws Error(kUsage) "file:line: key 'a.b': <message>".
   [[noreturn]] void Refuse(const std::string& key, const std::string& message) const;
-  /// Throws for a key that is not there: names the key that seems to be meant for it, else "is
-  /// <what>".
+  /// Throws for an absent key: names the key that seems to be meant for it, else says "is <what>".
   [[noreturn]] void RefuseAbsent(const std::string& key, const std::string& what) const;
 
  private:
@@ -84,8 +81,8 @@ class YamlSection {
   struct Context {
     Overrides overrides;
     KeyHint hint;
-    int tab_line =
-        0;  ///< the first one that is indented by a tab: what was read may not be what was meant
+    /// First line indented by a tab, whose value may not be the one meant; 0: none
+    int tab_line = 0;
   };
 
   YamlSection(std::string file, YAML::Node node, std::string path,
@@ -96,7 +93,7 @@ class YamlSection {
   std::string TabHint() const;
 
   std::string Where(const YAML::Node& node) const;
-  /// The assignment that gave this key or one around it, or "".
+  /// The assignment that gave this key or a mapping around it, or "".
   std::string Assignment(const std::string& dotted) const;
   YAML::Node Find(const std::string& key);
   std::string Dotted(const std::string& key) const;
@@ -111,7 +108,7 @@ class YamlSection {
 };
 
 /// A YAML value as JSON: plain scalars by YAML 1.2's core schema, quoted ones as strings. Throws
-/// Error(kUsage) when it is nested too deeply, or too large once its aliases are written out.
+/// Error(kUsage) if it is nested too deeply, or too large once its aliases are expanded.
 Json YamlToJson(const YAML::Node& node);
 
 }  // namespace evald

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "engines/engines.h"
 #include "evald/error.h"
 #include "orchestrator/devices/programs.h"
 
@@ -26,7 +27,7 @@ bool IsCpu(const std::string& device) {
                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// As the driver writes UUIDs of GPUs ("GPU-") and of parts of them ("MIG-").
+// The driver's form of UUIDs: of GPUs ("GPU-") and of parts of GPUs ("MIG-").
 bool IsNamedGpu(const std::string& device) {
   const std::string uuid = IsGpu(device) ? device.substr(5) : "";
   return (uuid.starts_with("GPU-") || uuid.starts_with("MIG-")) && uuid.size() <= kNameBytesMax &&
@@ -62,8 +63,7 @@ std::string WrongWithDevices(const std::vector<std::string>& asked) {
     if (!seen.insert(device).second) return fmt::format("'{}' is there twice", device);
     if (IsGpu(device) != IsGpu(asked.front())) {
       return "names a CPU and a GPU, whose numbers differ in the last bits: a score must not "
-             "depend on which of them a "
-             "question fell to";
+             "depend on the device that computed it";
     }
   }
   return "";
@@ -79,7 +79,7 @@ std::vector<std::string> ChooseDevices(const std::vector<std::string>& asked,
                                        const std::string& engine, int cpu_workers,
                                        const std::function<GpuListing()>& list) {
   const std::string& first = asked.front();
-  const bool uses_gpus = WorkerProgram(engine, kAllGpus) == kGpuWorker;
+  const bool uses_gpus = engine == kAnyEngine || EngineNamed(engine).gpus != GpuUse::kNone;
   if (first == kAuto) {
     if (!uses_gpus) return CpuDevices(cpu_workers);
     const GpuListing listing = list();
@@ -88,9 +88,10 @@ std::vector<std::string> ChooseDevices(const std::vector<std::string>& asked,
   }
   if (!IsGpu(first)) return asked;
   if (!uses_gpus) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("device {}: engine '{}' computes on no GPU of ours", first, engine),
-                "leave 'workers.devices' out");
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("device {}: engine '{}' computes on no GPU of this host", first, engine),
+        "leave 'workers.devices' out");
   }
   const GpuListing listing = list();
   if (first == kAllGpus) {

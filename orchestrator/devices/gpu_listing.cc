@@ -10,7 +10,7 @@
 #include "orchestrator/devices/program_output.h"
 #include "orchestrator/devices/programs.h"
 
-// Why this build has no evald-worker-cuda; "" when it has one (cmake/cuda.cmake).
+// The reason for which this build has no evald-worker-cuda; "" if it has one (cmake/cuda.cmake).
 #ifndef EVALD_CUDA_MISSING
 #define EVALD_CUDA_MISSING ""
 #endif

@@ -8,7 +8,7 @@
 
 namespace evald {
 
-/// A GPU as its worker program sees it.
+/// A GPU as reported by its worker program.
 struct Gpu {
   std::string id;  ///< "cuda:GPU-8f6d…"
   std::string name;
@@ -17,19 +17,20 @@ struct Gpu {
   std::string compute;  ///< compute capability, "9.0"
 };
 
-/// The GPUs of this host, or why there are none to compute on.
+/// The GPUs of this host, or the reason for which there is none to compute on.
 struct GpuListing {
   std::vector<Gpu> gpus;
-  std::string driver;   ///< versions, "" where there is none
-  std::string missing;  ///< when there are no GPUs: what is missing, exactly
-  bool broken = false;  ///< there should be some: the worker program is there and cannot tell
+  std::string driver;   ///< versions; "" if there is no driver
+  std::string missing;  ///< if there are no GPUs: the part that is missing
+  bool broken = false;  ///< GPUs are expected: the worker program exists and cannot list them
 };
 
-/// Asks evald-worker-cuda (`--list-devices`), within `timeout`. Does not throw.
+/// Asks evald-worker-cuda (`--list-devices`) and waits no longer than `timeout`. Does not throw.
 GpuListing ListGpus(const std::filesystem::path& binaries,
                     std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
-/// What `evald-worker-cuda --list-devices` printed. Throws Error(kInput) for what is not that.
+/// Parses the output of `evald-worker-cuda --list-devices`. Throws Error(kInput) for any other
+/// text.
 GpuListing ParseGpuListing(const std::string& text, const std::string& where);
 
 }  // namespace evald

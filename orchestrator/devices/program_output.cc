@@ -42,7 +42,7 @@ pid_t Spawn(const fs::path& program, std::vector<std::string> arguments, int inp
   return pid;
 }
 
-// False when the time is up before its end is seen.
+// False if the time is up before the end of the text.
 bool ReadToEnd(int fd, int64_t until, std::string* text) {
   char chunk[4096];
   while (true) {
@@ -58,7 +58,7 @@ bool ReadToEnd(int fd, int64_t until, std::string* text) {
   }
 }
 
-// Collects the process; false when it has not ended by `until`.
+// Waits for the process and collects its status. False if the process has not ended by `until`.
 bool WaitUntil(pid_t pid, int64_t until) {
   while (true) {
     const pid_t ended = ::waitpid(pid, nullptr, WNOHANG);

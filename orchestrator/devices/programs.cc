@@ -2,12 +2,14 @@
 
 #include <cstdlib>
 
+#include "engines/engines.h"
+
 namespace evald {
 
 bool IsGpu(const std::string& device) { return device.starts_with("cuda:"); }
 
 std::string WorkerProgram(const std::string& engine, const std::string& device) {
-  return engine == "native" && IsGpu(device) ? kGpuWorker : kCpuWorker;
+  return IsGpu(device) && EngineNamed(engine).gpus == GpuUse::kWorker ? kGpuWorker : kCpuWorker;
 }
 
 bool IsStartable(const std::string& program) {

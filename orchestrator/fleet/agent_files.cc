@@ -53,7 +53,11 @@ void AgentFiles::Received(const std::string& instance, const protocol::Message& 
   const auto agent = agents_.find(instance);
   if (agent == agents_.end()) return;
   Grants& grants = agent->second;
-  if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
+  if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) {
+    // What is reported may be committed, and changes no more
+    const auto trial = grants.slices.find({slice->trial, slice->attempt});
+    if (trial != grants.slices.end()) trial->second.erase(slice->file);
+  } else if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
     grants.slices.erase({done->trial, done->attempt});
   } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
     grants.slices.erase({failed->trial, failed->attempt});

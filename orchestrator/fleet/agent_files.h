@@ -13,35 +13,38 @@
 
 namespace evald {
 
-/// A file that an agent may write, and how large it may be.
+/// A file that an agent may write, and its largest size.
 struct UploadGrant {
   std::filesystem::path file;
   uint64_t bytes_max = 0;
 };
 
-constexpr uint64_t kGenerationsBytesMax = uint64_t{8}
-                                          << 30;  ///< of one generations file from another host
+/// One generations file from another host
+constexpr uint64_t kGenerationsBytesMax = uint64_t{8} << 30;
 constexpr uint64_t kScoresBytesMax = uint64_t{2} << 30;  ///< of one scores file
 
-/// Which files an agent of another host may have and give: those of the work that it was given, and
-/// no other. An agent is known by its instance, which nobody else can guess, together with the name
-/// of the token that it connected with. Filled by the orchestrator's loop as messages go out and
-/// come in, asked by the REST interface. Any thread.
+/// The files that an agent of another host may fetch and give: those of the work that it was given,
+/// and no other. An agent is known by its instance, which nobody else can guess, together with the
+/// name of the token that it connected with. The orchestrator's loop fills this as messages go out
+/// and come in; the REST interface asks. Any thread.
 class AgentFiles {
  public:
-  /// The agent has nothing yet. `owner` is the name of its token; "" where no tokens are in force.
+  /// The agent may have nothing yet. `owner` is the name of its token; "" if no tokens are in
+  /// force.
   void Begin(const std::string& instance, const std::string& owner = "");
   void End(const std::string& instance);
-  /// A message goes to one of its processes: what it names may be fetched and written.
+  /// A message goes to one of the agent's processes: the files that it names may be fetched and
+  /// written.
   void Sent(const std::string& instance, const std::string& process,
             const protocol::Message& message);
-  /// A message came from one: what has ended may be written no more.
+  /// A message came from one of its processes: files of work that has ended may no longer be
+  /// written.
   void Received(const std::string& instance, const protocol::Message& message);
 
   /// Whether the agent connected with the token `owner`.
   bool IsOf(const std::string& instance, const std::string& owner) const;
 
-  // Each gives a path that may be read or written, or nothing.
+  // Each of these gives a path that may be read or written, or nothing.
   std::optional<std::filesystem::path> Prepared(const std::string& instance,
                                                 const std::string& key) const;
   std::optional<std::filesystem::path> Checkpoint(const std::string& instance,
@@ -49,7 +52,7 @@ class AgentFiles {
   /// A generations file by its hash.
   std::optional<std::filesystem::path> Generations(const std::string& instance,
                                                    const std::string& hash) const;
-  /// A file that the agent was told to write, by the name it was told.
+  /// A file that the agent was told to write, by the name that the message gave.
   std::optional<UploadGrant> Upload(const std::string& instance, const std::string& file) const;
 
  private:

@@ -57,7 +57,7 @@ void Conversation::Send(const protocol::AgentMessage& message) {
   if (lost_) return;
   std::string body = protocol::EncodeBody(message);
   if (link_.unacknowledged_bytes() + body.size() > limits_.unacknowledged_bytes_max) {
-    lost_ = true;  // Tick cuts the connection: whoever sends does not expect it
+    lost_ = true;  // Tick cuts the connection: the caller does not expect that here
     return link_.Reset();
   }
   const uint64_t number = link_.Push(body);
@@ -79,7 +79,8 @@ void Conversation::OnLine(const std::string& line) {
   }
   if (!link_.Acknowledge(frame.ack))
     return Cut(fmt::format("it acknowledges message {}, which was never sent", frame.ack));
-  const auto wire = wire_;  // a message may end the connection: the rest of it is delivered later
+  // A copy: handling one message may end the connection, and the others are still delivered
+  const auto wire = wire_;
   const auto deliver = handlers_.deliver;
   if (frame.number == 0) return deliver(frame.message);
   for (const protocol::AgentMessage& message :
@@ -92,7 +93,7 @@ void Conversation::OnLine(const std::string& line) {
 void Conversation::Tick(int64_t now) {
   if (!wire_) return;
   if (lost_) {
-    Cut("it has not acknowledged what it was sent");
+    Cut("it has not acknowledged the messages sent to it");
   } else if (now - heard_us_ > limits_.silence_max_us) {
     Cut(fmt::format("silent for {} s", (now - heard_us_) / 1'000'000));
   } else if (gap_since_us_ != 0 && now - gap_since_us_ > limits_.gap_max_us) {

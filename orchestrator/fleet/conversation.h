@@ -10,17 +10,17 @@
 
 namespace evald {
 
-/// How long an end of a conversation waits before it gives a connection up.
+/// How long an end of a conversation waits before it gives up a connection.
 struct ConversationLimits {
   int64_t silence_max_us = 15'000'000;  ///< without any line
-  int64_t gap_max_us = 3'000'000;       ///< for a message that others have overtaken
-  /// Of what was sent and is not acknowledged, with a connection or without: beyond it the
-  /// conversation is lost.
+  int64_t gap_max_us = 3'000'000;       ///< for a missing message that later ones have overtaken
+  /// Bytes sent and not acknowledged, with or without a connection. Beyond this the conversation is
+  /// lost.
   size_t unacknowledged_bytes_max = SIZE_MAX;
 };
 
-/// A Link and the connection it is carried by at the moment: numbers and acknowledges what is sent,
-/// sends again what a connection took with it, delivers what comes once and in order. Loop thread
+/// A Link and its present connection. Numbers and acknowledges messages, sends again the messages
+/// that were lost with a connection, and delivers received messages once and in order. Loop thread
 /// only.
 class Conversation {
  public:
@@ -32,23 +32,24 @@ class Conversation {
   ~Conversation();
   Conversation(const Conversation&) = delete;
 
-  /// Begins anew: nothing that was sent or received before counts. Cuts the connection.
+  /// Begins anew: earlier messages in both directions do not count. Cuts the connection.
   void Reset();
-  /// Goes on over `wire`, whose beginning is done. The other end has received up to
-  /// `peer_received`; what came later is sent again. Cuts the connection before. False, and nothing
-  /// is changed, when the other end cannot have received so much.
+  /// Goes on over `wire`, after its hellos. The other end has received messages up to
+  /// `peer_received`; later ones are sent again. Cuts the connection before. False, and no change,
+  /// if so many messages were never sent.
   bool Attach(std::shared_ptr<Wire> wire, uint64_t peer_received, Handlers handlers, int64_t now);
   void Cut(const std::string& why);
   bool attached() const { return wire_ != nullptr; }
-  /// The other end acknowledged too little of what it was sent: nothing is kept for it any more,
-  /// and only Reset helps.
+  /// Whether the other end acknowledged too little of its messages. No messages are kept for it any
+  /// more; only Reset helps.
   bool lost() const { return lost_; }
 
   /// Sends now or when there is a connection again.
   void Send(const protocol::AgentMessage& message);
-  /// Sends without a number, and only if there is a connection: for what is worth nothing later.
+  /// Sends without a number, and only over a present connection: for messages that are worthless
+  /// later.
   void SendLoose(const protocol::AgentMessage& message);
-  /// Cuts a connection that is silent or has lost something. To be called several times a second.
+  /// Cuts a connection that is silent or has lost a message. Call it several times a second.
   void Tick(int64_t now);
 
   uint64_t received() const { return link_.received(); }

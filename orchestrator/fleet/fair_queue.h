@@ -16,10 +16,10 @@ enum class Taken {
   kFull,        ///< too many tasks of all users wait
 };
 
-/// Tasks of users, who take turns: a user has at most one task at work, and a user whose task was
-/// done goes behind all others. Tasks of one user keep their order. How many wait is bounded, per
-/// user and in all. The user "" is everybody of a service without tokens, and may fill it all. A
-/// plain value.
+/// Tasks of users who take turns. A user has at most one task at work, and goes behind all others
+/// when it is done. Tasks of one user keep their order. The number of waiting tasks is bounded, per
+/// user and in all. The user "" stands for everybody in a service without tokens, and may fill the
+/// whole queue. A plain value.
 template <typename Task>
 class FairQueue {
  public:
@@ -38,8 +38,8 @@ class FairQueue {
     return Taken::kYes;
   }
 
-  /// The next task and its user, who has it at work until Done. Nothing where all that wait are
-  /// tasks of users who have one at work.
+  /// The next task and its user. The task counts as at work until Done. Nothing if all waiting
+  /// tasks belong to users with a task at work.
   std::optional<std::pair<std::string, Task>> Next() {
     if (turns_.empty()) return std::nullopt;
     std::string user = std::move(turns_.front());
@@ -74,8 +74,8 @@ class FairQueue {
   size_t waiting_max_;
   size_t waiting_per_user_max_;
   size_t waiting_ = 0;
-  std::map<std::string, User> users_;  // with a task that waits or is at work
-  std::deque<std::string> turns_;      // users with a task that waits and none at work
+  std::map<std::string, User> users_;  // users with a task that waits or is at work
+  std::deque<std::string> turns_;      // users with a waiting task and none at work
 };
 
 }  // namespace evald

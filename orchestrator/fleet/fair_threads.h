@@ -12,9 +12,8 @@
 
 namespace evald {
 
-/// Threads for work of users that may take minutes. Users take turns (FairQueue): a user has one
-/// task at work, and between two tasks of one user there is one of each other user whose tasks
-/// wait.
+/// Threads for users' work that may take minutes. Users take turns (FairQueue): a user has one task
+/// at work, and after it every other user with waiting tasks has one.
 class FairThreads {
  public:
   struct Limits {
@@ -23,13 +22,13 @@ class FairThreads {
     size_t waiting_per_user_max = SIZE_MAX;
   };
 
-  /// `name` is the threads', for debuggers: at most 15 characters. `loop` outlives this.
+  /// `name` is the threads' name for debuggers, at most 15 characters. `loop` outlives this.
   FairThreads(const std::string& name, Loop* loop, Limits limits);
-  /// Waits for what is under way; what waits is dropped, and its `done` is not called.
+  /// Waits for work under way. Waiting work is dropped without calling its `done`.
   ~FairThreads();
 
-  /// Runs `work` on a thread when it is the user's turn, then `done` on the loop, with what `work`
-  /// threw. Where the answer is not kYes, neither is called. Any thread.
+  /// Runs `work` on a thread when the user's turn comes, then `done` on the loop, with the
+  /// exception that `work` threw. If the answer is not kYes, neither is called. Any thread.
   Taken Post(const std::string& user, std::function<void()> work, WorkThread::Done done);
 
  private:

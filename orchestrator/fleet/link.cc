@@ -35,8 +35,8 @@ std::vector<protocol::AgentMessage> Link::Take(uint64_t number, protocol::AgentM
   delivered.push_back(std::move(message));
   ++received_;
   auto early = early_.begin();
-  if (early != early_.end() && early->first == received_)
-    early = DropEarly(early);  // it came twice
+  // It came twice
+  if (early != early_.end() && early->first == received_) early = DropEarly(early);
   while (early != early_.end() && early->first == received_ + 1) {
     delivered.push_back(std::move(early->second.message));
     early = DropEarly(early);

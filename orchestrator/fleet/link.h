@@ -10,14 +10,14 @@
 
 namespace evald {
 
-/// One end of a numbered conversation that outlives its connections: what was sent is kept until
-/// the other end has acknowledged it, what comes is delivered once and in order. A plain value; no
-/// socket, no clock.
+/// One end of a numbered conversation that outlives its connections. A sent message is kept until
+/// the other end has acknowledged it. A received message is delivered once and in order. A plain
+/// value; no socket, no clock.
 ///
-/// Invariants: numbers of either direction begin at 1 and have no gap; a message is delivered after
-/// all before it, and never again; what is not acknowledged can be sent again. What comes too early
-/// takes bounded memory: beyond kEarlyMax messages or kEarlyBytesMax it is dropped, and has to be
-/// sent again.
+/// Invariants: numbers of either direction begin at 1 and have no gap. A message is delivered after
+/// all before it, and never again. A message that is not acknowledged can be sent again. Messages
+/// that come too early take bounded memory: beyond kEarlyMax messages or kEarlyBytesMax they are
+/// dropped and must be sent again.
 class Link {
  public:
   static constexpr size_t kEarlyMax = 4096;
@@ -28,26 +28,25 @@ class Link {
     std::string body;  ///< protocol::EncodeBody
   };
 
-  /// Gives the number of a message that is to be sent, and keeps it.
+  /// Keeps a message that is to be sent, and returns its number.
   uint64_t Push(std::string body);
-  /// The other end has all messages up to `number`. Later numbers than were given are refused:
-  /// false.
+  /// The other end has all messages up to `number`. False if so many were never sent.
   bool Acknowledge(uint64_t number);
-  /// What may have been lost, in order.
+  /// Messages that may have been lost, in order.
   const std::deque<Kept>& unacknowledged() const { return kept_; }
   size_t unacknowledged_bytes() const { return kept_bytes_; }
 
-  /// A message came, in a line of `bytes`: gives what can be delivered now. One that came before
-  /// gives nothing; one that came too early is held back, or dropped when too many are.
+  /// A message came, in a line of `bytes`. Returns the messages that can be delivered now: none if
+  /// it came before; none if it came too early, when it is held back, or dropped if too many are.
   std::vector<protocol::AgentMessage> Take(uint64_t number, protocol::AgentMessage message,
                                            size_t bytes = 0);
   /// The last number without a gap before it.
   uint64_t received() const { return received_; }
-  /// Something is missing between what was delivered and what is held back.
+  /// Whether a message is missing between the delivered ones and those held back.
   bool gap() const { return !early_.empty(); }
   size_t early_bytes() const { return early_bytes_; }
 
-  /// A new conversation.
+  /// Begins a new conversation.
   void Reset() { *this = Link(); }
 
  private:

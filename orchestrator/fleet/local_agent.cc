@@ -19,11 +19,11 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-// Between fork and exec: a session of its own, no descriptor of ours but the log.
+// Runs between fork and exec: a session of its own, and no descriptor of ours but the log.
 [[noreturn]] void BecomeAgent(const char* program, char* const* arguments, int log, int tell) {
   ::setsid();
   const pid_t agent = ::fork();
-  if (agent != 0) {  // the child of a child: nobody here waits for it
+  if (agent != 0) {  // a grandchild: no process here waits for it
     const ssize_t told = ::write(tell, &agent, sizeof agent);
     ::_exit(told == static_cast<ssize_t>(sizeof agent) ? 0 : 1);
   }
@@ -78,7 +78,7 @@ pid_t LocalAgent::Spawn() const {
              : 0;
 }
 
-// Whoever adopted it may not have waited for it yet.
+// A zombie does not count: the process that adopted it may not have waited for it yet.
 bool LocalAgent::Lives(pid_t pid) {
   if (pid <= 0 || ::kill(pid, 0) != 0) return false;
   std::ifstream file(fmt::format("/proc/{}/stat", pid));

@@ -8,28 +8,27 @@
 
 namespace evald {
 
-/// The agent of the service's own host: a process of its own (`evald agent --socket`), so that its
-/// workers go on when the service is killed, and the next one finds them warm.
+/// The agent of the service's own host. It is a process of its own (`evald agent --socket`), so
+/// that its workers go on when the service is killed, and the next service finds them warm.
 struct LocalAgent {
-  std::filesystem::path program;  ///< the evald executable
-  std::vector<std::string>
-      arguments;                    ///< what it is started with; a running one must have been, too
-  std::filesystem::path state_dir;  ///< with its lock and its log
+  std::filesystem::path program;       ///< the evald executable
+  std::vector<std::string> arguments;  ///< its command line; a running agent must have the same
+  std::filesystem::path state_dir;     ///< holds its lock and its log
 
-  /// What an agent that was started so says of itself (AgentHello::config).
+  /// The value of AgentHello::config for an agent with this command line.
   std::string Config() const;
-  /// Whether one runs: it holds the lock.
+  /// Whether an agent runs: it holds the lock.
   bool Runs() const;
-  /// Starts one that does not end with this process; gives its process id (0: not known). Throws
+  /// Starts an agent that outlives this process. Returns its process id (0: not known). Throws
   /// Error(kInfrastructure).
   pid_t Spawn() const;
-  /// Whether a process that Spawn started has not ended yet. False for 0.
+  /// Whether a process that Spawn started still runs. False for 0.
   static bool Lives(pid_t pid);
 };
 
 /// The lock that a running agent holds in its root.
 inline constexpr const char* kAgentLock = "agent.lock";
-/// Where an orchestrator listens for the agent of its own host, in its state folder.
+/// The socket in the state folder on which an orchestrator listens for the agent of its own host.
 inline constexpr const char* kAgentSocket = "orchestrator.sock";
 
 }  // namespace evald

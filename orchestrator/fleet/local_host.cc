@@ -36,13 +36,13 @@ using ErrorCode = boost::system::error_code;
 
 namespace {
 
-// A child's socket may outlive it by what is still buffered, not by more.
+// Time for bytes still buffered in a socket whose child has ended; then it is closed.
 constexpr std::chrono::milliseconds kDrainAfterExit{2000};
 constexpr std::chrono::milliseconds kLookPause{10};
 constexpr int kLooksAfterExit = 5;
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
-// Runs in the child between fork and exec: own process group, SIGKILL when the parent dies.
+// Runs in the child between fork and exec: its own process group, and SIGKILL when the parent dies.
 struct ChildSetup {
   pid_t parent = ::getpid();
   ErrorCode on_exec_setup(process::posix::default_launcher&, const process::filesystem::path&,
@@ -57,8 +57,8 @@ struct ChildSetup {
   }
 };
 
-// Every user may read a process's command line, and settings may hold keys: takes the value of
-// --settings away, to be given on standard input. Nothing when there is none.
+// Takes the value of --settings out of the arguments, to be given on standard input: every user may
+// read a process's command line, and settings may hold keys. Nothing if there is none.
 std::optional<std::string> TakeSettings(std::vector<std::string>* arguments) {
   const auto flag = std::find(arguments->begin(), arguments->end(), "--settings");
   if (flag == arguments->end() || flag + 1 == arguments->end()) return std::nullopt;
@@ -101,12 +101,12 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
         [self = shared_from_this()](const ErrorCode& error, Unix::socket socket) {
           if (error == asio::error::operation_aborted || !self->acceptor_.is_open()) return;
           const LoopTurn turn("a process that connects");
-          if (error) {  // no descriptor left, say: others may give some back
+          if (error) {  // for example no descriptor is left: other connections may close
             log::Warn("accepting a connection failed: {}", error.message());
             return self->loop_->After(kAcceptPause, [self] { self->Accept(); });
           }
-          // The folder of the socket is this user's alone; this holds whatever becomes of the
-          // folder.
+          // The socket's folder belongs to this user alone. This check holds even if the folder
+          // changes.
           if (IsOwnUser(socket.native_handle()))
             self->Welcome(std::make_shared<StreamWire<Unix::socket>>(std::move(socket)));
           self->Accept();
@@ -207,7 +207,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     bool met = false;  ///< it had a connection
   };
 
-  // What `line` says, or nothing and the wire closed.
+  // The message in `line`. If it has none, nothing, and the wire is closed.
   static std::optional<protocol::Message> Understand(Wire* wire, const std::string& line) {
     try {
       return protocol::Decode(line);
@@ -217,7 +217,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     }
   }
 
-  // A connection is nobody's until its Hello names a running child.
+  // A connection belongs to no process until its Hello names a running child.
   void Welcome(const std::shared_ptr<Wire>& wire) {
     std::weak_ptr<Wire> weak = wire;
     wire->on_line = [this, weak](const std::string& line) {
@@ -250,7 +250,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     wire->on_closed = [this, self = shared_from_this(), id, child](const std::string& why) {
       if (!why.empty()) log::Warn("connection of {} ended: {}", id, why);
       child->wire = nullptr;
-      if (!child->exit) Kill(id);  // without a connection it cannot work for us
+      if (!child->exit) Kill(id);  // without a connection the process cannot work for us
       EndIfQuiet(id, child);
     };
     wire->on_line = [this, id, weak = std::weak_ptr<Wire>(wire)](const std::string& line) {
@@ -260,8 +260,8 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     };
   }
 
-  // A process that ended at once may have connected and said why: its connection waits to be
-  // accepted and read, which takes the loop a round each.
+  // A process that ended at once may have connected and given its reason. Accepting and reading
+  // that connection takes a turn of the loop each, so it looks again a few times.
   void LookOnce(const std::string& id, const std::shared_ptr<Child>& child, int looks) {
     if (child->met || looks == 0) return EndIfQuiet(id, child);
     loop_->After(kLookPause, [self = shared_from_this(), id, child, looks] {

@@ -14,19 +14,19 @@ namespace evald {
 struct LocalHostOptions {
   std::filesystem::path directory;  ///< for the socket; exists and is private
   std::filesystem::path binaries;   ///< folder of evald-worker and evald-metric
-  std::filesystem::path log_dir;    ///< of the processes' output, appended; exists
-  std::vector<std::string>
-      metric_arguments;  ///< of every metric process, besides those of its ProcessSpec
+  std::filesystem::path log_dir;    ///< for the processes' output, which is appended; exists
+  /// Arguments of every metric process, in addition to its ProcessSpec's
+  std::vector<std::string> metric_arguments;
 };
 
-/// The processes of this process: starts them, watches them (pidfd), and speaks with them over a
-/// Unix socket in a private folder. Each child is in a process group of its own and gets SIGKILL
-/// when this process dies.
+/// This process's children. Starts them, watches them (pidfd), and talks to them over a Unix socket
+/// in a private folder. Each child has its own process group and gets SIGKILL when this process
+/// dies.
 class LocalHost : public Host {
  public:
   /// Listens at `directory`/agent.sock.
   LocalHost(Loop* loop, LocalHostOptions options, Events events);
-  /// Kills what still runs.
+  /// Kills the children that still run.
   ~LocalHost() override;
 
   void Start(const ProcessSpec& spec) override;

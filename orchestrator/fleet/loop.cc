@@ -21,7 +21,7 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr int64_t kLongMicros = 1'000'000;      // a turn that is worth a warning
-constexpr int64_t kWorthSayingMicros = 20'000;  // at level debug
+constexpr int64_t kWorthSayingMicros = 20'000;  // logged at level debug
 
 int64_t ProcessorNanos() {
   timespec now{};

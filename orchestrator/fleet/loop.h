@@ -16,31 +16,31 @@ class io_context;
 namespace evald {
 
 /// The orchestrator's one event loop. Everything that owns state runs on the thread in Run(); other
-/// threads hand over with Post(). Nothing that runs here may wait for a disk, a lock that is held
-/// for long or another process: heartbeats are read here too. Such work belongs to a WorkThread or
-/// to the DatabaseThread.
+/// threads hand work over with Post(). Work on the loop may not wait for a disk, a lock that is
+/// held long, or another process, since heartbeats are read here too. Such work belongs to a
+/// WorkThread or to the DatabaseThread.
 class Loop {
  public:
   Loop();
   ~Loop();
 
-  /// Runs `work` on the loop's thread. From any thread. `from` names the turn where it takes long.
+  /// Runs `work` on the loop's thread. Any thread. `from` names the turn if it takes long.
   void Post(std::function<void()> work,
             std::source_location from = std::source_location::current());
-  /// Runs `work` once after `delay`, unless the loop ends before. Loop thread only.
+  /// Runs `work` once after `delay`, unless the loop stops before. Loop thread only.
   void After(std::chrono::milliseconds delay, std::function<void()> work,
              std::source_location from = std::source_location::current());
   /// Calls `handler` for each SIGINT and SIGTERM from now on. Loop thread, or before Run().
   void OnSignals(std::function<void(int signal)> handler);
 
-  /// Runs until Stop(). An exception that leaves a handler leaves Run().
+  /// Runs until Stop(). An exception of a handler leaves Run().
   void Run();
   void Stop();
 
-  /// How long its turns took. Loop thread only.
+  /// Durations of the loop's turns. Loop thread only.
   LoopTurns turns() const;
 
-  /// Handlers of what is waited for here begin with a LoopTurn.
+  /// Handlers of asynchronous operations on this context begin with a LoopTurn.
   boost::asio::io_context& context();
 
  private:
@@ -49,12 +49,12 @@ class Loop {
   std::unique_ptr<State> state_;
 };
 
-/// A turn of the loop that runs on this thread, while it stands; nothing where none runs. Post and
-/// After make turns of what they run. A turn within a turn is a part of it: where the whole takes
-/// longer than a second, a warning names it and the part of it that took longest.
+/// A turn of the loop on this thread, during its lifetime; does nothing if no loop runs there. Post
+/// and After make a turn of each call. A turn within a turn is a part of it: if the whole takes
+/// longer than a second, a warning names it and its longest part.
 class LoopTurn {
  public:
-  /// "<what> <of>" names it; both outlive it.
+  /// "<what> <of>" is the turn's name. Both outlive it.
   explicit LoopTurn(const char* what, std::string_view of = {});
   ~LoopTurn();
   LoopTurn(const LoopTurn&) = delete;

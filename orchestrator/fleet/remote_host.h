@@ -9,21 +9,21 @@
 
 namespace evald {
 
-/// The processes of an agent, over a conversation with it. What it is told while the agent cannot
-/// be reached arrives when it is back.
+/// The processes of an agent, over a conversation with it. Messages to an agent that cannot be
+/// reached arrive when it is back.
 class RemoteHost : public Host {
  public:
-  static constexpr size_t kUnacknowledgedBytesMax = size_t{32}
-                                                    << 20;  ///< then the conversation is lost
+  /// Beyond it the conversation is lost
+  static constexpr size_t kUnacknowledgedBytesMax = size_t{32} << 20;
 
   /// `stop` carries out StopAll.
   using StopHook = std::function<void(std::chrono::milliseconds grace, std::function<void()> done)>;
   RemoteHost(Events events, StopHook stop) : events_(std::move(events)), stop_(std::move(stop)) {}
 
-  /// From now on `files` follows what the agent called `instance`, which came with the token
-  /// `owner`, is told and tells. It outlives this.
+  /// From now on `files` follows the messages to and from the agent `instance`, which came with the
+  /// token `owner`. `files` outlives this.
   void Grant(AgentFiles* files, const std::string& instance, const std::string& owner);
-  /// What the agent may have and give is forgotten.
+  /// Forgets the agent's permissions for files.
   ~RemoteHost() override;
 
   void Start(const ProcessSpec& spec) override;
@@ -33,7 +33,7 @@ class RemoteHost : public Host {
     stop_(grace, std::move(done));
   }
 
-  /// Passes on what is of a process; false for another message.
+  /// Passes on a message of a process. False for any other message.
   bool Deliver(const protocol::AgentMessage& message);
   Conversation& conversation() { return conversation_; }
 

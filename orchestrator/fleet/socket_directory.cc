@@ -27,7 +27,7 @@ UniqueFd LockOf(const fs::path& directory, int flags) {
   return lock;
 }
 
-// What a killed owner left: its lock can be taken.
+// Removes folders that killed owners left: their locks can be taken.
 void RemoveOrphans(const fs::path& parent) {
   std::error_code error, ignored;  // the last owner to end removes the parent, perhaps just now
   for (fs::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
@@ -39,7 +39,7 @@ void RemoveOrphans(const fs::path& parent) {
 
 SocketDirectory::SocketDirectory() {
   static std::atomic<int> next{0};
-  for (int attempt = 0;; ++attempt) {  // another owner may clear away just then
+  for (int attempt = 0;; ++attempt) {  // another owner may remove the parent meanwhile
     const fs::path parent = MakeParent();
     RemoveOrphans(parent);
     path_ = parent / fmt::format("{}-{}", ::getpid(), next++);
@@ -52,7 +52,7 @@ SocketDirectory::SocketDirectory() {
 SocketDirectory::~SocketDirectory() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
-  ::rmdir(path_.parent_path().c_str());  // when it was the last one there
+  ::rmdir(path_.parent_path().c_str());  // succeeds only for the last one there
 }
 
 }  // namespace evald

@@ -6,12 +6,12 @@
 
 namespace evald {
 
-/// A private folder for an agent's Unix socket, gone with its owner: removed by the destructor, or,
-/// after a kill, by the next one that is made. Its path is short, since a socket's has at most 107
-/// bytes: <temporary folder>/evald-<uid>/<process id>-<number>.
+/// A private folder for an agent's Unix socket. The destructor removes it; after a kill, the next
+/// SocketDirectory does. Its path is short, since a socket's path has at most 107 bytes: <temporary
+/// folder>/evald-<uid>/<process id>-<number>.
 class SocketDirectory {
  public:
-  /// Throws Error when it cannot be made, or (kUsage) when the parent is not this user's own.
+  /// Throws Error if the folder cannot be made, and (kUsage) if the parent is not this user's own.
   SocketDirectory();
   ~SocketDirectory();
   SocketDirectory(const SocketDirectory&) = delete;

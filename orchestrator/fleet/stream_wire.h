@@ -30,7 +30,7 @@ class StreamWire : public Wire, public std::enable_shared_from_this<StreamWire<S
     });
   }
 
-  /// Bytes that were read already.
+  /// Adds bytes that were read already.
   void Feed(std::string_view bytes) { lines_.Feed(bytes); }
 
   void Send(std::string line) override {
@@ -49,7 +49,7 @@ class StreamWire : public Wire, public std::enable_shared_from_this<StreamWire<S
     if (notify) notify(why);
   }
 
-  /// Hands on what lines there are. False when it was closed meanwhile.
+  /// Delivers all complete lines. False if the wire was closed meanwhile.
   bool Deliver() {
     const auto self = this->shared_from_this();
     std::string line;

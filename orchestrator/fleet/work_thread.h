@@ -13,35 +13,34 @@
 
 namespace evald {
 
-/// Work for another thread, and what the loop does after it.
+/// Work for another thread, and a call on the loop after it.
 struct LoopTask {
-  /// Called on the loop; with the error that the work threw, or nothing.
+  /// Called on the loop with the error that the work threw, or nothing.
   using Done = std::function<void(std::optional<Error> error)>;
 
   std::function<void()> work;
-  Done done;  ///< may be null: then what the work throws reaches nobody
+  Done done;  ///< may be null: then an error of the work is dropped
 
-  /// Does the work on the calling thread, then has `loop` call `done`. What the work holds goes
-  /// before that.
+  /// Does the work on the calling thread, then has `loop` call `done`. The work is destroyed before
+  /// that.
   void Run(Loop* loop) &&;
 };
 
-/// A thread for what the loop may not wait for: files that are written and fsynced, folders that
-/// are looked through, long computations. What is posted to one WorkThread is done one after the
-/// other, in the order of the posts.
+/// A thread for work that the loop may not wait for: writing and fsyncing files, looking through
+/// folders, long computations. Posts to one WorkThread are done one after another, in their order.
 class WorkThread {
  public:
-  /// What becomes of work that waits when the WorkThread is destroyed.
+  /// The fate of waiting work when the WorkThread is destroyed.
   enum class AtEnd { kFinish, kDrop };
   using Done = LoopTask::Done;
 
-  /// `name` is the thread's, for debuggers: at most 15 characters. `loop` outlives it.
+  /// `name` is the thread's name for debuggers, at most 15 characters. `loop` outlives this.
   WorkThread(const std::string& name, Loop* loop, AtEnd at_end);
-  /// Waits for the work that is under way.
+  /// Waits for the work under way.
   ~WorkThread();
 
-  /// Runs `work` on the thread, then `done` on the loop. From any thread. What `work` throws
-  /// reaches nobody without `done`.
+  /// Runs `work` on the thread, then `done` on the loop. Any thread. Without `done`, an error of
+  /// `work` is dropped.
   void Post(std::function<void()> work, Done done = nullptr);
 
  private:
@@ -56,8 +55,8 @@ class WorkThread {
   std::thread thread_;
 };
 
-/// The exception that is being handled, as an Error: one that is no Error is kInternal. Only within
-/// a catch block.
+/// The exception being handled, as an Error; another type becomes kInternal. Only within a catch
+/// block.
 Error CurrentError();
 
 }  // namespace evald

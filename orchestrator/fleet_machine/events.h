@@ -11,25 +11,25 @@
 /// The events of the fleet machine.
 namespace evald {
 
-/// A host and its slots. Its workers are called `prefix` + "w0", "w1", …, one for each device, its
-/// metric processes `prefix` + "m0", "m1", ….
+/// A host and its slots. Its workers are called `prefix` + "w0", "w1", …, one for each device. Its
+/// metric processes are called `prefix` + "m0", "m1", ….
 struct HostSpec {
   std::string name;
   std::string prefix;
   bool stages_here = false;  ///< the host in whose memory the service stages checkpoints
   std::vector<std::string> devices;
   int metric_processes = 1;
-  /// A refusal there ends the run. At another host, whose agent may say what it likes, it is for
-  /// the run to believe.
+  /// Whether a refusal from this host ends the run. If not, the run decides whether to believe it:
+  /// another host's agent may claim anything.
   bool trusted = true;
 };
 
 enum class HostNews {
-  kAway,     ///< it cannot be reached: it is given nothing, and what it holds waits for the
-             ///< heartbeat's time-out
-  kBack,     ///< it can be reached again, and missed nothing
-  kLeaving,  ///< it is to be given nothing more
-  kLeft,     ///< it holds nothing and ends with its processes: nobody waits for it
+  /// It cannot be reached: it gets nothing, and its leases wait for the heartbeat's time-out
+  kAway,
+  kBack,     ///< it can be reached again, and missed no message
+  kLeaving,  ///< it gets nothing more
+  kLeft,     ///< it holds nothing and ends with its processes; no one waits for it
 };
 
 /// A process that runs on a host whose agent began anew. It holds no trial.
@@ -40,11 +40,11 @@ struct AdoptedProcess {
   bool on_gpu = false;                 ///< the worker's program computes on a GPU
   bool follows = false;                ///< its engine can follow a staging
   std::optional<std::string> loading;  ///< fingerprint of the last Load sent to it
-  std::optional<EngineFacts> loaded;   ///< that Load was answered by this engine
-  int wants = 0;                       ///< that wait for an answer
+  std::optional<EngineFacts> loaded;   ///< the engine that answered that Load
+  int wants = 0;                       ///< wants that wait for an answer
 };
 
-/// The messages of a process, as far as the fleet decides by them.
+/// The messages of a process that the fleet machine needs for its decisions.
 namespace news {
 struct Hello {  ///< the process is there; a worker has made its engine
   bool follows = false;
@@ -56,8 +56,8 @@ struct Loaded {
   std::string fingerprint;
   EngineFacts engine;
 };
-struct Pulled {  ///< so many bytes of the checkpoint that the worker loads or follows are there, of
-                 ///< so many
+/// `bytes` of the checkpoint that the worker loads or follows have arrived, out of `of`
+struct Pulled {
   int64_t bytes = 0;
   int64_t of = 0;
 };
@@ -65,16 +65,16 @@ struct Want {
   int count = 1;
 };
 struct Idle {};        ///< a worker's heartbeat that names no trial
-struct Progressed {};  ///< a slice is whole, a job is done: failures before do not count any more
-struct TrialOver {     ///< done or failed; the run has been told
+struct Progressed {};  ///< a slice is whole or a job is done: earlier failures no longer count
+struct TrialOver {     ///< the trial is done or has failed; the run was told before
   HeldTrial held;
   bool done = false;
   bool counts = false;  ///< the attempt held the lease
-  double device_s = 0;  ///< that it took
+  double device_s = 0;  ///< device seconds of the trial
 };
-struct Failed {  ///< the worker as a whole
+struct Failed {  ///< the worker as a whole has failed
   std::string message;
-  bool retry = true;    ///< false: the same would happen anywhere
+  bool retry = true;    ///< false: it would happen anywhere
   bool device = false;  ///< its GPU is at fault
 };
 }  // namespace news
@@ -84,17 +84,17 @@ using ProcessNews = std::variant<news::Hello, news::Waits, news::Loaded, news::P
 /// How a process ended.
 struct ProcessEnd {
   std::string how;          ///< "killed by signal 9"
-  bool could_start = true;  ///< false: there was never a process
-  bool usage = false;       ///< its exit status says that it cannot read what it was started with
+  bool could_start = true;  ///< false: no process was ever started
+  bool usage = false;       ///< its exit status says that its command line is unusable
 };
 
-/// The answers of runs to questions, and one thing that a run says unasked.
+/// The answers of runs to questions, and one message that a run sends unasked.
 namespace answer {
 struct Leased {  ///< answers LeaseTrial and Relieve; the lease has been sent
   std::string worker;
   HeldTrial held;
 };
-struct Relieved {  ///< answers Relieve: others were told to give something back
+struct Relieved {  ///< answers Relieve: other workers were told to give work back
   std::string worker;
   int64_t run = 0;
 };
@@ -106,7 +106,7 @@ struct NothingToLease {  ///< answers all three
   std::string id;
   int64_t run = 0;
 };
-struct Withdrawn {  ///< another worker has committed the trial: this one need not go on
+struct Withdrawn {  ///< another worker has committed the trial: this worker need not go on
   std::string worker;
   HeldTrial held;
 };

@@ -1,4 +1,4 @@
-// Runs, their answers, time, and what is staged.
+// Runs, their answers, time, and staged checkpoints.
 #include "orchestrator/fleet_machine/fleet_machine.h"
 
 #include <cmath>
@@ -9,19 +9,19 @@
 namespace evald {
 namespace {
 
-constexpr double kUseHalfLifeSeconds = 600;  // how long a user's past counts against them
+constexpr double kUseHalfLifeSeconds = 600;  // a user's past use counts half after this
 
 bool Wants(const RunView& view) { return view.wants_workers || view.wants_more_workers; }
 
-// All that decides whom a run can use, but not how much it has left.
+// The parts of a view that decide which workers a run can use, except for how much work is left.
 auto Facts(const RunView& view) {
-  return std::tie(view.priority, view.user, view.profile, view.native, view.engine, view.load,
+  return std::tie(view.priority, view.user, view.profile, view.uses_devices, view.engine, view.load,
                   view.fingerprint, view.checkpoint_bytes, view.followable, view.planned,
                   view.wants_workers, view.wants_more_workers, view.max_attempts, view.ending,
                   view.doubted);
 }
 
-// A worker may have something to do by the change that had nothing before.
+// Whether the change may give work to a worker that had none.
 bool MayServeMore(const RunView& before, const RunView& now) {
   if (Facts(before) == Facts(now)) return false;
   return Wants(now) || before.followable != now.followable || before.fingerprint != now.fingerprint;
@@ -29,8 +29,7 @@ bool MayServeMore(const RunView& before, const RunView& now) {
 
 }  // namespace
 
-FleetMachine::FleetMachine(Options options)
-    : options_(std::move(options)), devices_(options_.device_limits) {}
+FleetMachine::FleetMachine(Options options) : options_(options), devices_(options_.device_limits) {}
 
 FleetMachine::Run* FleetMachine::Find(int64_t run) {
   const auto found = runs_.find(run);
@@ -59,7 +58,7 @@ void FleetMachine::RunChanged(const RunView& view, int64_t now) {
   Run& run = found->second;
   const bool same = !fresh && run.view == view;
   if (same && run.nothing_for.empty() && run.no_job_for.empty()) return;
-  if (run.ended && !view.ending) return;  // it has not heard yet that it ends
+  if (run.ended && !view.ending) return;  // the run has not yet heard that it ends
   const bool serves_more = fresh || MayServeMore(run.view, view);
   const bool more_open = view.open_s > run.view.open_s;
   const bool scores_more =
@@ -75,7 +74,8 @@ void FleetMachine::RunChanged(const RunView& view, int64_t now) {
   run.no_job_for.clear();
   if (scores_more) WakeScorers();
   if (fresh) {
-    for (WorkerSlot& slot : workers_) slot.spent.clear();  // what failed before may work by now
+    // Earlier failures may not recur with this run
+    for (WorkerSlot& slot : workers_) slot.spent.clear();
     for (const auto& [name, host] : hosts_) StartMissing(name, now);
   }
   if (serves_more) {
@@ -100,7 +100,7 @@ void FleetMachine::TakeOver(Run* run, const RunView& view, bool fresh) {
   }
 }
 
-// The run is told that it ends. Until it says so itself, it is given nothing more.
+// The run is told that it ends. Until it says so itself, it gets nothing more.
 void FleetMachine::EndRun(Run* run) {
   ++revision_;
   run->ended = run->view.ending = true;
@@ -132,10 +132,7 @@ void FleetMachine::ForgetRun(int64_t number) {
   ++revision_;
   for (size_t i = 0; i < workers_.size(); ++i) {
     WorkerSlot& slot = workers_[i];
-    const auto first = slot.held.lower_bound(HeldTrial{number, INT64_MIN, 0});
-    auto end = first;
-    for (; end != slot.held.end() && end->run == number; ++end) Push(order::Revoke{slot.id, *end});
-    slot.held.erase(first, end);
+    for (const HeldTrial& held : slot.held.TakeOf(number)) Push(order::Revoke{slot.id, held});
     if (slot.asked == number) slot.asked = 0;
     Update(i);
   }
@@ -161,7 +158,6 @@ void FleetMachine::Answered(const RunAnswer& answer, int64_t now) {
     const size_t index = PlaceOf(relieved->worker).index;
     if (workers_[index].asked == relieved->run) workers_[index].asked = 0;
     Update(index);
-    ready_.erase(index);  // it waits for what comes back
   } else if (const auto* job = std::get_if<answer::JobLeased>(&answer)) {
     OnJobLeased(*job, now);
   } else if (const auto* withdrawn = std::get_if<answer::Withdrawn>(&answer)) {
@@ -174,7 +170,7 @@ void FleetMachine::OnLeased(const answer::Leased& leased) {
   const size_t index = PlaceOf(leased.worker).index;
   WorkerSlot& slot = workers_[index];
   if (slot.asked != leased.held.run || slot.state() != WorkerState::kReady || slot.wants <= 0) {
-    throw Error(ErrorKind::kInternal, slot.id + " was given a trial that it was not to get");
+    throw Error(ErrorKind::kInternal, slot.id + " was given a trial that was not asked for");
   }
   ++revision_;
   slot.asked = 0;
@@ -188,7 +184,7 @@ void FleetMachine::OnJobLeased(const answer::JobLeased& leased, int64_t now) {
   const size_t index = PlaceOf(leased.scorer).index;
   ScorerSlot& slot = scorers_[index];
   if (slot.asked != leased.run)
-    throw Error(ErrorKind::kInternal, slot.id + " was given a job that it was not to get");
+    throw Error(ErrorKind::kInternal, slot.id + " was given a job that was not asked for");
   slot.asked = 0;
   slot.asked_own = false;
   --slot.wants;
@@ -200,19 +196,20 @@ void FleetMachine::OnJobLeased(const answer::JobLeased& leased, int64_t now) {
 void FleetMachine::OnWithdrawn(const answer::Withdrawn& withdrawn) {
   const size_t index = PlaceOf(withdrawn.worker).index;
   WorkerSlot& slot = workers_[index];
-  if (slot.held.erase(withdrawn.held) == 0) return Ignore(slot.id, "withdrawn", Name(slot.state()));
+  if (!slot.held.erase(withdrawn.held)) return Ignore(slot.id, "withdrawn", Name(slot.state()));
   ++revision_;
   Push(order::Revoke{slot.id, withdrawn.held});
   Update(index);
 }
 
-// The next best run is asked then, and this one not before it changes.
+// The run had nothing. It is not asked again for this process until it changes; the next best run
+// is asked.
 void FleetMachine::OnNothing(const answer::NothingToLease& nothing) {
   const Place place = PlaceOf(nothing.id);
   Run* run = Find(nothing.run);
   if (place.scorer) {
     ScorerSlot& slot = scorers_[place.index];
-    if (slot.asked != nothing.run) return;  // the run has been removed meanwhile
+    if (slot.asked != nothing.run) return;  // the run was removed meanwhile
     slot.asked = 0;
     if (!slot.asked_own && run != nullptr) run->no_job_for.insert(place.index);
     return UpdateScorer(place.index);
@@ -242,8 +239,9 @@ void FleetMachine::Tick(int64_t now) {
     const auto [at, scorer, index] = *due_.begin();
     OnDue({scorer, index}, now);
   }
-  ready_.insert(declined_.begin(),
-                declined_.end());  // the devices beside may have other work by now
+  DoubtClaims(now);
+  // The devices of other hosts may have other work now
+  ready_.insert(declined_.begin(), declined_.end());
   Serve(now);
   TellExhausted();
   TellVain();

@@ -20,90 +20,91 @@
 
 namespace evald {
 
-/// The hosts, their workers and metric processes, and the runs that they work for: which process is
-/// started, stopped or killed, which checkpoint a worker loads, and which run a worker or metric
-/// process that asks is served from. A plain value: events and the time (microseconds of any one
-/// clock) go in, orders come out. No clock, no I/O.
+/// Decides which process is started, stopped or killed, which checkpoint a worker loads, and which
+/// run serves a worker or metric process that asks. It knows the hosts, their workers and metric
+/// processes, and the runs that they work for. A plain value: events and the time (microseconds of
+/// any one clock) go in, orders come out. No clock, no I/O.
 ///
-/// The RunMachine of a run knows its trials, and who holds which. For a worker that asks, this
-/// machine orders LeaseTrial; the executor asks the run and passes its answer on. So the traffic
-/// goes one way:
+/// A run's RunMachine knows its trials and their holders. If a worker asks, this machine orders
+/// LeaseTrial; the executor asks the run and passes its answer on. So the traffic goes one way:
 ///
 ///     process ──Heard──► FleetMachine ──LeaseTrial──► executor ──► RunMachine
 ///                             ▲                          │
 ///                             └──────── Answered ────────┘
 ///
-/// The executor, after each event, takes the orders and carries them out until there are none left,
-/// before it passes on the next event from outside. A message of a process that is about a run goes
-/// to the run first; then the machine hears that the run has changed, and then of the message. An
-/// event that says nothing in the state its process is in changes nothing, and comes out as
-/// order::Ignored. Answers to questions that were not asked are a fault of the executor: they throw
-/// Error(kInternal).
+/// After each event the executor takes the orders and carries them out until none are left; then it
+/// passes on the next event from outside. If a process's message is about a run, the run gets it
+/// first; then the machine hears that the run has changed, and then of the message. An event that
+/// has no meaning in the state of its process changes nothing and comes out as order::Ignored. An
+/// answer to a question that was not asked is a fault of the executor and throws Error(kInternal).
+///
+/// Runs are asked for trials one question at a time. So a trial that comes back to a run is offered
+/// to one idle worker, not to each of them.
 ///
 /// Cost: an event of a process takes log n steps for n processes, and at most a few for each run.
-/// Events of hosts, ends of processes, and a run that newly wants something look at all processes
-/// that are free for it. A run's DevicesBeside looks at all workers, once for each event after
-/// which a worker of a host without the run's checkpoint is free. Tick looks at all workers for
-/// each run that waits for a device, for others at few.
+/// An event of a host, the end of a process, and a run that newly wants workers look at all
+/// processes that are free for it. A run's DevicesBeside looks at all workers, once for each event
+/// that leaves a worker free on a host without the run's checkpoint. Tick looks at all workers for
+/// each run that waits for a device, and at few for other runs.
 class FleetMachine {
  public:
   struct Options {
-    int worker_restarts_max = 6;  ///< of one worker with one profile, without progress between
+    int worker_restarts_max = 6;  ///< of one worker with one profile and without progress between
     int metric_restarts_max = 6;
-    double load_stall_s = 1800;  ///< a worker whose load has not come on for so long is killed
-    double needless_load_s =
-        5;  ///< one whose load no run needs any more is started anew after so long
+    /// A worker whose load has made no progress for so long is killed
+    double load_stall_s = 1800;
+    /// A worker whose load no run needs any more is restarted after this
+    double needless_load_s = 5;
     DeviceLimits device_limits;  ///< when a GPU is set aside
   };
   explicit FleetMachine(Options options);
 
   // ---- hosts
-  /// A host, or what it is from now on. It is away until HostReady.
+  /// Adds a host, or replaces what is known of it. It is away until HostReady.
   void HostAdded(const HostSpec& spec, int64_t now);
-  /// The host is there, with these processes and no other; none of them holds a trial. In its
-  /// memory are the checkpoints of these fingerprints.
+  /// The host is there, with exactly these processes, none of which holds a trial. `staged` are the
+  /// fingerprints of the checkpoints in its memory.
   void HostReady(const std::string& host, const std::vector<AdoptedProcess>& processes,
                  const std::vector<std::string>& staged, int64_t now);
   void HostIs(const std::string& host, HostNews news, int64_t now);
-  /// The host, which is not there, and its processes are known no more; their slots are for other
-  /// hosts. False, and no change, while a worker of it holds a trial.
+  /// Forgets a host that is not there, and its processes. Other hosts may use their slots. False,
+  /// and no change, if one of its workers holds a trial.
   bool HostForgotten(const std::string& host, int64_t now);
 
   // ---- runs
-  /// The run is new, or something of it has changed: also where the view is as before, and only its
-  /// trials are not.
+  /// The run is new or has changed. Call it also if the view is unchanged and only the run's trials
+  /// have changed.
   void RunChanged(const RunView& view, int64_t now);
-  /// The run is over: what workers hold of it is revoked. With `leaves_staged`, its staged
-  /// checkpoint has not been dropped: DropStaged comes once nobody uses it.
+  /// The run is over: its leases are revoked. `leaves_staged`: its staged checkpoint still exists,
+  /// and DropStaged comes once no worker uses it.
   void RunRemoved(int64_t run, bool leaves_staged, int64_t now);
-  /// The answer to a question that was ordered, or a trial that is withdrawn.
+  /// The run's answer to a question that was ordered, or a trial that is withdrawn.
   void Answered(const RunAnswer& answer, int64_t now);
 
   // ---- processes
   void Heard(const std::string& id, const ProcessNews& news, int64_t now);
-  /// The process has ended, and all it ever said was passed on before.
+  /// The process has ended. All its messages were passed on before.
   void Ended(const std::string& id, const ProcessEnd& end, int64_t now);
-  /// The process has been silent for too long, or makes no sense: it is killed; where its host is
-  /// away, only what it holds goes to others.
+  /// The process has been silent for too long, or sends nonsense. It is killed. If its host is
+  /// away, only its trials or job go to others.
   void Hung(const std::string& id, const std::string& why, int64_t now);
 
-  // ---- time and room
-  /// Several times a second, and at next_at().
+  // ---- time and space
+  /// Call it several times a second, and at next_at().
   void Tick(int64_t now);
-  /// When the state of a process next ends by itself: a pause, or patience with one that does not
-  /// answer.
+  /// The next time at which a process's state ends by itself: a pause, or the patience with a
+  /// process that does not answer.
   std::optional<int64_t> next_at() const;
-  /// Has workers of the staging host leave and start anew that have nothing to do and hold a
-  /// checkpoint that no run needs, for the room it takes. False where there are none, and none is
-  /// on its way out.
+  /// Restarts idle workers of the staging host that hold a checkpoint no run needs, to free its
+  /// memory. False if there are none and none is stopping.
   bool FreeStaged(int64_t now);
-  /// Nothing is started or given out any more.
+  /// Starts nothing and gives out nothing any more.
   void StopAll();
 
   std::vector<Order> TakeOrders() { return std::exchange(orders_, {}); }
 
   // ---- looking
-  /// In the order in which their hosts came; those of hosts that were forgotten have no id and no
+  /// Slots in the order in which their hosts came. Slots of forgotten hosts have no id and no
   /// device.
   const std::vector<WorkerSlot>& workers() const { return workers_; }
   const std::vector<ScorerSlot>& scorers() const { return scorers_; }
@@ -113,33 +114,41 @@ class FleetMachine {
     bool here = false;
     bool leaving = false;
     bool left = false;
-    std::set<std::string> staged;  ///< fingerprints of what is in its memory, as far as is known
-    double stage_bytes_per_s =
-        1e9;  ///< at which a checkpoint gets there; a guess until the first did
+    /// Fingerprints of the checkpoints in its memory, as far as known
+    std::set<std::string> staged;
+    /// Rate at which a checkpoint arrives there; a guess until one did
+    double stage_bytes_per_s = 1e9;
+    std::vector<size_t> workers, scorers;  ///< its slots, in ascending order
+    int devices = 0;                       ///< those that count, as of the last Recount
+    int offered_gpus = 0;                  ///< likewise
+    /// It may be given work: it can be reached, and is not leaving.
+    bool serves() const { return here && !leaving; }
   };
   const std::map<std::string, Host>& hosts() const { return hosts_; }
-  /// Devices of all hosts that are there, but for those that are set aside.
-  int device_count() const;
-  /// Why the worker's device is set aside; nothing where it is not.
+  /// Devices of all hosts that are there, without those that are set aside.
+  int device_count() const { return device_count_; }
+  /// Why the worker's device is set aside; nothing if it is not.
   std::optional<std::string> set_aside(const WorkerSlot& slot) const;
 
  private:
-  struct Place {  // of a process
+  struct Place {  // the place of a process
     bool scorer = false;
     size_t index = 0;
   };
   struct Run {
     RunView view;
-    bool ended = false;          ///< it was told that it ends
-    int64_t waits_since_us = 0;  ///< no worker that is there can do what it needs; 0: one can
-    std::string waiting;         ///< as the run was told
-    std::map<size_t, int>
-        ended_loads;  ///< by worker: how often it ended over a load, while none had succeeded
+    bool ended = false;  ///< the run was told that it ends
+    /// Since when no present worker can do what the run needs; 0: one can
+    int64_t waits_since_us = 0;
+    std::string waiting;  ///< the reason that the run was told
+    /// By worker: its ends over the run's load, while no load had succeeded
+    std::map<size_t, int> ended_loads;
     int ended_loads_all = 0;
-    std::string load_ended;        ///< how the last one did
-    std::set<size_t> nothing_for;  ///< workers that it had nothing for, until it changes
-    std::set<size_t> no_job_for;   ///< metric processes, likewise
-    uint64_t beside_revision = 0;  ///< of the facts that `beside` was counted from
+    std::string load_ended;  ///< how the last of them ended
+    /// Workers that the run had nothing for; cleared when it changes
+    std::set<size_t> nothing_for;
+    std::set<size_t> no_job_for;   ///< metric processes without a job; cleared as above
+    uint64_t beside_revision = 0;  ///< the revision_ at which `beside` was counted
     int beside = 0;
   };
 
@@ -167,8 +176,13 @@ class FleetMachine {
   void Retire(const std::string& host, int64_t now);
   void Resume(const std::string& host, int64_t now);
   void Recount();
+  void Recount(Host* host);
+  void CountDevices(Host* host);
+  void TellDevices();
   bool Serves(const std::string& host) const;
   bool Usable(const WorkerSlot& slot) const;
+  bool OffersGpu(const WorkerSlot& slot) const;
+  void DoubtClaims(int64_t now);
 
   // fleet_machine_processes.cc
   bool Move(size_t index, WorkerEvent event);
@@ -182,13 +196,14 @@ class FleetMachine {
   void OnWaits(size_t index, const news::Waits& waits, int64_t now);
   void OnTrialOver(size_t index, const news::TrialOver& over);
   void OnFailed(size_t index, const news::Failed& failed);
-  void OnIdle(size_t index);
+  void OnIdle(size_t index, int64_t now);
   void KillHung(const std::string& id, const std::string& why);
   void Abandon(size_t index);
 
   // fleet_machine_ends.cc
   struct Blame {
-    Run* run = nullptr;     ///< whose load or start it was over, which none had managed before
+    /// The run whose load or start, which no worker had managed yet, it ended over
+    Run* run = nullptr;
     bool at_fault = false;  ///< the device may be the cause
     std::string cause;
   };
@@ -211,6 +226,7 @@ class FleetMachine {
   // fleet_machine_serving.cc
   void WakeWorkers();
   void WakeScorers();
+  bool AnyWanted() const;
   void Serve(int64_t now);
   void ServeWorker(size_t index, int64_t now);
   void ServeScorer(size_t index, int64_t now);
@@ -243,7 +259,7 @@ class FleetMachine {
   void ReleaseStaged();
 
   // fleet_machine_waiting.cc
-  bool IsServed(const Run& run) const;
+  bool IsServed(const Run& run, int64_t now);
   std::string WaitsFor(const Run& run) const;
   std::string WhyNot(const WorkerSlot& slot) const;
   void TellWaiting(int64_t now);
@@ -251,25 +267,31 @@ class FleetMachine {
   Options options_;
   std::map<std::string, Host> hosts_;
   std::vector<WorkerSlot> workers_;
+  std::vector<const Host*> homes_;  // of workers; of an absent one it may be gone
   std::vector<ScorerSlot> scorers_;
-  std::vector<size_t> unused_workers_, unused_scorers_;  // of hosts that were forgotten
+  std::vector<size_t> unused_workers_, unused_scorers_;  // slots of forgotten hosts
   std::unordered_map<std::string, Place> places_;
   std::map<int64_t, Run> runs_;
   std::set<int64_t> wanting_;                // runs that want workers
-  std::map<std::string, int> fingerprints_;  // of runs: how many have it
+  std::map<std::string, int> fingerprints_;  // of runs, with the number of runs that have each
   std::set<std::string> kept_;               // staged checkpoints of runs that are over
   DeviceBook devices_;
   DeviceUse use_;
   int64_t use_decayed_us_ = 0;
   ScoringTurns scoring_;
-  int usable_gpus_ = 0;
+  int device_count_ = 0;
+  int offered_gpus_ = 0;
+  std::set<size_t> claims_;  // workers of other hosts that wait for their GPU
   int devices_told_ = 0;
-  std::set<std::tuple<int64_t, bool, size_t>> due_;  // when, whether a metric process, which
-  std::set<size_t> free_, free_scorers_;             // may be given something
-  std::set<size_t> ready_, ready_scorers_;           // of these, those that are to be served now
-  std::set<size_t> declined_;  // a run was not worth loading there when it was served last
+  std::set<std::tuple<int64_t, bool, size_t>> due_;  // time, whether a metric process, index
+  std::set<size_t> free_, free_scorers_;             // processes that may be given work
+  std::set<size_t> ready_, ready_scorers_;           // those of them that are to be served now
+  size_t last_served_ = 0;                           // workers take turns
+  size_t last_asked_ = 0;  // the worker for which a run was last asked for a trial
+  // A run was not worth loading there when the worker was last served
+  std::set<size_t> declined_;
   std::string last_worker_end_, last_scorer_end_;
-  uint64_t revision_ = 1;  // of all facts
+  uint64_t revision_ = 1;  // counts changes of all facts
   bool closed_ = false;
   std::vector<Order> orders_;
 };

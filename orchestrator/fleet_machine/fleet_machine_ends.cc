@@ -1,4 +1,5 @@
-// The ends of processes: which run or device they count against, and what runs in their place.
+// The ends of processes: the run or device that an end counts against, and the next process in the
+// slot.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,18 +33,17 @@ void FleetMachine::Ended(const std::string& id, const ProcessEnd& end, int64_t n
   TellExhausted();
 }
 
-// ---- whom it counts against
+// ---- blame
 
-// The run whose settings the worker was started with; null where it is over. A worker is given
-// nothing before it says hello with an engine, so that until then slot.run is the run that it was
-// started for.
+// The run that the worker was started for; null if it is over. A worker gets no work before it says
+// hello with an engine, so until then slot.run is that run.
 FleetMachine::Run* FleetMachine::StartedFor(const WorkerSlot& slot) {
   Run* run = Find(slot.run);
   return run != nullptr && run->view.profile == slot.profile ? run : nullptr;
 }
 
-// The worker can make no engine of what it was started with, nor could another: the runs that ask
-// for that end.
+// The worker cannot make an engine from its command line, nor could another: ends all runs with
+// that profile.
 void FleetMachine::Refuse(WorkerSlot* slot, const std::string& why, bool see_logs) {
   slot->refuses = true;
   slot->cause = why;
@@ -54,9 +54,9 @@ void FleetMachine::Refuse(WorkerSlot* slot, const std::string& why, bool see_log
   }
 }
 
-// An end over a load that no worker has managed yet, or before an engine that none has made yet,
-// counts against the run. If a GPU's worker ends before it has an engine, the GPU is to blame,
-// unless the worker said otherwise.
+// Finds the run or device that an end counts against. It counts against the run if no worker has
+// managed the load yet, or if no worker has made an engine yet. It counts against a GPU if the
+// GPU's worker ends before it has an engine, unless the worker said otherwise.
 FleetMachine::Blame FleetMachine::BlameFor(const WorkerSlot& slot, const ProcessEnd& end,
                                            bool unasked) {
   Blame blame;
@@ -76,17 +76,18 @@ FleetMachine::Blame FleetMachine::BlameFor(const WorkerSlot& slot, const Process
   return blame;
 }
 
-// Other runs shall not lose their workers to a checkpoint that none survives: after some ends those
-// that it ended are not given it again, unless another loads it meanwhile.
+// Whether the worker may no longer get the run's checkpoint. After some ends, the workers that
+// ended over it are kept for other runs, unless another worker loads it meanwhile.
 bool FleetMachine::TriedInVain(const WorkerSlot& slot, const Run& run) const {
   if (run.view.engine || run.ended_loads_all < run.view.max_attempts) return false;
   return run.ended_loads.count(static_cast<size_t>(&slot - workers_.data())) > 0;
 }
 
-// ---- what comes in its place
+// ---- the next process in the slot
 
-// A worker that gets no engine cannot be given to another run either: it is not started again for a
-// run that is over or has tried it in vain; other runs have their own started.
+// Whether the worker may be started again after it ended without an engine. Such a worker cannot be
+// given to another run either, so it is not restarted for a run that is over or that it has tried
+// in vain. Other runs start their own.
 bool FleetMachine::MayStartAgain(const WorkerSlot& slot) {
   const Run* run = StartedFor(slot);
   return !slot.refuses && run != nullptr && !run->view.ending && !TriedInVain(slot, *run);
@@ -104,7 +105,7 @@ void FleetMachine::WorkerEnded(size_t index, const ProcessEnd& end, bool by_itse
   const std::string why = TitleOf(slot) + ": " + blame.cause;
   const bool aside =
       blame.at_fault && devices_.Failed(slot.host + "/" + slot.device, blame.cause, now);
-  if (blame.run != nullptr && !blame.at_fault) {  // it is the run that has its attempts counted
+  if (blame.run != nullptr && !blame.at_fault) {  // the end counts as one of the run's attempts
     ++blame.run->ended_loads[index];
     ++blame.run->ended_loads_all;
     blame.run->load_ended = why;
@@ -139,7 +140,7 @@ void FleetMachine::WhatComesNext(size_t index, std::optional<WorkerSlot::Start> 
   } else if (next) {
     StartAs(index, *next, now);
   } else if (!again) {
-    return;  // it stays idle, for other runs
+    return;  // the slot stays idle, for other runs
   } else if (slot.restarts >= options_.worker_restarts_max) {
     slot.spent.insert(slot.profile);
     Move(index, WorkerEvent::kGiveUp);
@@ -161,9 +162,9 @@ void FleetMachine::ScorerEnded(size_t index, const ProcessEnd& end, int64_t now)
   MoveScorer(index, ScorerState::kPausing, now + PauseAfter(slot.restarts++));
 }
 
-// ---- when nothing is left
+// ---- nothing left for a run
 
-// No worker is there for it, and none will be started, also not when a host is back that is away.
+// Whether the run has no worker and will get none, even if a host that is away comes back.
 bool FleetMachine::Exhausted(const Run& run) const {
   bool any = false;
   for (const WorkerSlot& slot : workers_) {
@@ -184,7 +185,7 @@ bool FleetMachine::ScorersExhausted() const {
   return any;
 }
 
-// The run decides whether that matters to it, now or later: it is told again.
+// Tells runs again and again: each run decides whether it matters to it now.
 void FleetMachine::TellExhausted() {
   const bool no_scorers = ScorersExhausted();
   for (const auto& [number, run] : runs_) {
@@ -203,15 +204,16 @@ bool FleetMachine::MayYetLoad(const Run& run) const {
   });
 }
 
-// The run ends over what the worker refuses, or gets nothing more of a host whose word alone does
-// not end it.
+// If the host's word counts, the run ends over the worker's refusal. Otherwise the run gets nothing
+// more from that host.
 void FleetMachine::Distrust(Run* run, const WorkerSlot& slot) {
   if (hosts_.at(slot.host).spec.trusted) return EndRun(run);
   ++revision_;
   run->view.doubted.insert(slot.host);
 }
 
-// Told again until the run says that it doubts nobody, or ends.
+// Tells a run whose remaining hosts are all doubted, again and again until it doubts no host or
+// ends.
 void FleetMachine::TellNobodyElse() {
   for (const auto& [number, run] : runs_) {
     if (run.view.ending || run.view.doubted.empty()) continue;

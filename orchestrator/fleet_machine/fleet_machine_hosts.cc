@@ -1,7 +1,8 @@
-// Hosts: which are there, with which slots and processes.
+// Hosts: which are there, and their slots and processes.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "orchestrator/devices/programs.h"
 #include "orchestrator/fleet_machine/fleet_machine.h"
@@ -9,44 +10,82 @@
 namespace evald {
 namespace {
 
+// So long do runs wait for the GPU of another host that says that it is not free
+constexpr int64_t kClaimMicros = 120'000'000;
+
+void InsertSorted(size_t index, std::vector<size_t>* sorted) {
+  sorted->insert(std::upper_bound(sorted->begin(), sorted->end(), index), index);
+}
+
 std::string DeviceName(const WorkerSlot& slot) { return slot.host + "/" + slot.device; }
 
 }  // namespace
 
-// Given nothing while it leaves, or cannot be reached.
-bool FleetMachine::Serves(const std::string& host) const {
-  const Host& entry = hosts_.at(host);
-  return entry.here && !entry.leaving;
-}
+bool FleetMachine::Serves(const std::string& host) const { return hosts_.at(host).serves(); }
 
 bool FleetMachine::Usable(const WorkerSlot& slot) const {
+  const Host* host = homes_[static_cast<size_t>(&slot - workers_.data())];
   return slot.state() != WorkerState::kAbsent && slot.state() != WorkerState::kSetAside &&
-         !slot.device.empty() && Serves(slot.host);
+         !slot.device.empty() && host->serves();
 }
 
-int FleetMachine::device_count() const {
-  return static_cast<int>(
-      std::count_if(workers_.begin(), workers_.end(), [this](const WorkerSlot& slot) {
-        return !slot.device.empty() && slot.state() != WorkerState::kSetAside &&
-               hosts_.at(slot.host).here;
-      }));
+// Whether runs wait for its GPU rather than begin on a processor.
+bool FleetMachine::OffersGpu(const WorkerSlot& slot) const {
+  return slot.gpu && Usable(slot) && !slot.doubtful;
+}
+
+// Another host's agent may claim a GPU that is never free. Runs then begin on other devices. Once
+// the GPU's worker has an engine, it counts again.
+void FleetMachine::DoubtClaims(int64_t now) {
+  bool any = false;
+  for (auto claim = claims_.begin(); claim != claims_.end();) {
+    WorkerSlot& slot = workers_[*claim];
+    const bool lasts = now - slot.claimed_us >= kClaimMicros;
+    slot.doubtful = slot.doubtful || lasts;
+    any = any || lasts;
+    claim = lasts ? claims_.erase(claim) : std::next(claim);
+  }
+  if (any) Recount();
 }
 
 std::optional<std::string> FleetMachine::set_aside(const WorkerSlot& slot) const {
   return devices_.aside(DeviceName(slot));
 }
 
-// After anything by which a device comes or goes.
+// Counts devices anew. To be called after every change by which a device comes or goes.
 void FleetMachine::Recount() {
+  for (auto& [name, host] : hosts_) CountDevices(&host);
+  TellDevices();
+}
+
+// The same if nothing but this host has changed.
+void FleetMachine::Recount(Host* host) {
+  CountDevices(host);
+  TellDevices();
+}
+
+void FleetMachine::CountDevices(Host* host) {
+  device_count_ -= host->devices;
+  offered_gpus_ -= host->offered_gpus;
+  host->devices = host->offered_gpus = 0;
+  for (const size_t i : host->workers) {
+    const WorkerSlot& slot = workers_[i];
+    const bool counts =
+        !slot.device.empty() && slot.state() != WorkerState::kSetAside && host->here;
+    host->devices += counts ? 1 : 0;
+    host->offered_gpus += OffersGpu(slot) ? 1 : 0;
+    Update(i);
+  }
+  for (const size_t i : host->scorers) UpdateScorer(i);
+  device_count_ += host->devices;
+  offered_gpus_ += host->offered_gpus;
+}
+
+void FleetMachine::TellDevices() {
   ++revision_;
-  usable_gpus_ =
-      static_cast<int>(std::count_if(workers_.begin(), workers_.end(),
-                                     [this](const WorkerSlot& s) { return s.gpu && Usable(s); }));
-  const int count = device_count();
-  if (count != std::exchange(devices_told_, count)) Push(order::TellDevices{count});
-  for (size_t i = 0; i < workers_.size(); ++i) Update(i);
-  for (size_t i = 0; i < scorers_.size(); ++i) UpdateScorer(i);
-  WakeWorkers();
+  if (device_count_ != std::exchange(devices_told_, device_count_))
+    Push(order::TellDevices{device_count_});
+  if (!runs_.empty()) WakeWorkers();
 }
 
 WorkerSlot& FleetMachine::SlotFor(const HostSpec& spec, size_t number) {
@@ -54,10 +93,15 @@ WorkerSlot& FleetMachine::SlotFor(const HostSpec& spec, size_t number) {
   const size_t next = unused_workers_.empty() ? workers_.size() : unused_workers_.back();
   const auto [place, fresh] = places_.try_emplace(id, Place{false, next});
   if (fresh) {
-    if (next == workers_.size()) workers_.emplace_back();
+    if (next == workers_.size()) {
+      workers_.emplace_back();
+      homes_.emplace_back();
+    }
+    homes_[next] = &hosts_.at(spec.name);
     if (!unused_workers_.empty()) unused_workers_.pop_back();
     workers_[next].id = id;
     workers_[next].host = spec.name;
+    InsertSorted(next, &hosts_.at(spec.name).workers);
   }
   return workers_[place->second.index];
 }
@@ -71,18 +115,22 @@ ScorerSlot& FleetMachine::ScorerFor(const HostSpec& spec, size_t number) {
     if (!unused_scorers_.empty()) unused_scorers_.pop_back();
     scorers_[next].id = id;
     scorers_[next].host = spec.name;
+    InsertSorted(next, &hosts_.at(spec.name).scorers);
   }
   return scorers_[place->second.index];
 }
 
-// The host is away until HostReady, which says what runs there.
+// The host is away until HostReady lists its processes.
 void FleetMachine::HostAdded(const HostSpec& spec, int64_t now) {
   Host& host = hosts_[spec.name];
-  host = {};
-  host.spec = spec;
-  for (WorkerSlot& slot : workers_) {
-    if (slot.host == spec.name) slot.device.clear();
-  }
+  Host fresh;
+  fresh.spec = spec;
+  fresh.workers = std::move(host.workers);
+  fresh.scorers = std::move(host.scorers);
+  fresh.devices = host.devices;
+  fresh.offered_gpus = host.offered_gpus;
+  host = std::move(fresh);
+  for (const size_t i : host.workers) workers_[i].device.clear();
   for (size_t i = 0; i < spec.devices.size(); ++i) {
     WorkerSlot& slot = SlotFor(spec, i);
     slot.device = spec.devices[i];
@@ -91,34 +139,30 @@ void FleetMachine::HostAdded(const HostSpec& spec, int64_t now) {
     if (slot.state() == WorkerState::kSetAside) Move(PlaceOf(slot.id).index, WorkerEvent::kHosted);
   }
   for (int i = 0; i < spec.metric_processes; ++i) ScorerFor(spec, static_cast<size_t>(i));
-  for (size_t i = 0; i < workers_.size();
-       ++i) {  // a device that the host has no more, without a process
+  // A device that the host no longer has, without a process
+  for (const size_t i : host.workers) {
     const WorkerSlot& slot = workers_[i];
-    if (slot.host == spec.name && slot.device.empty() && !slot.has_process() &&
-        slot.state() != WorkerState::kAbsent) {
+    if (slot.device.empty() && !slot.has_process() && slot.state() != WorkerState::kAbsent)
       Move(i, WorkerEvent::kRetire);
-    }
   }
-  Recount();
+  Recount(&host);
   Serve(now);
 }
 
-// Processes of an earlier life of its agent are gone. The process of a device that the host has no
-// more goes.
+// Processes of the agent's earlier life are gone. A process whose device the host no longer has is
+// killed.
 void FleetMachine::Missing(Host* host, const std::set<std::string>& there, int64_t now) {
-  for (size_t i = 0; i < workers_.size(); ++i) {
+  for (const size_t i : host->workers) {
     WorkerSlot& slot = workers_[i];
-    if (slot.host != host->spec.name) continue;
     if (slot.device.empty() && there.count(slot.id) > 0)
-      Push(order::Kill{slot.id, "its host has its device no more"});
+      Push(order::Kill{slot.id, "its host no longer has its device"});
     if (slot.has_process() && (slot.device.empty() || there.count(slot.id) == 0)) {
       WorkerEnded(i, {"lost with its agent"}, false, now);
     }
     if (!slot.device.empty() && slot.state() == WorkerState::kAbsent) Move(i, WorkerEvent::kHosted);
   }
-  for (size_t i = 0; i < scorers_.size(); ++i) {
+  for (const size_t i : host->scorers) {
     ScorerSlot& slot = scorers_[i];
-    if (slot.host != host->spec.name) continue;
     if (slot.has_process() && there.count(slot.id) == 0)
       ScorerEnded(i, {"lost with its agent"}, now);
     if (slot.state == ScorerState::kAbsent) MoveScorer(i, ScorerState::kIdle);
@@ -144,9 +188,7 @@ void FleetMachine::HostReady(const std::string& name, const std::vector<AdoptedP
       Adopt(place->second.index, process, now);
     }
   }
-  for (WorkerSlot& slot : workers_) {
-    if (slot.host == name) slot.spent.clear();  // another chance
-  }
+  for (const size_t i : host.workers) workers_[i].spent.clear();  // another chance
   Resume(name, now);
 }
 
@@ -196,9 +238,7 @@ void FleetMachine::HostIs(const std::string& name, HostNews news, int64_t now) {
   Host& host = hosts_.at(name);
   if (news == HostNews::kBack) {
     host.here = true;
-    for (WorkerSlot& slot : workers_) {
-      if (slot.host == name) slot.spent.clear();
-    }
+    for (const size_t i : host.workers) workers_[i].spent.clear();
   } else if (news == HostNews::kLeaving) {
     host.leaving = true;
   } else {
@@ -206,59 +246,61 @@ void FleetMachine::HostIs(const std::string& name, HostNews news, int64_t now) {
     host.left = host.left || news == HostNews::kLeft;
   }
   if (news == HostNews::kLeft) Retire(name, now);
-  for (const WorkerSlot& slot : workers_) {
-    if (slot.host == name && news != HostNews::kLeft) Push(order::ShowChange{slot.id});
+  for (const size_t i : host.workers) {
+    if (news != HostNews::kLeft) Push(order::ShowChange{workers_[i].id});
   }
   Resume(name, now);
 }
 
-// A slot of nobody is absent: nothing looks at its host.
+// The slots of a forgotten host become absent, so that nothing looks the host up.
 bool FleetMachine::HostForgotten(const std::string& name, int64_t now) {
   const auto host = hosts_.find(name);
   if (host == hosts_.end() || host->second.here) return false;
-  const auto holds = [&](const WorkerSlot& slot) {
-    return slot.host == name && !slot.held.empty();
-  };
-  if (std::any_of(workers_.begin(), workers_.end(), holds)) return false;
+  const std::vector<size_t>&workers = host->second.workers, &scorers = host->second.scorers;
+  if (std::any_of(workers.begin(), workers.end(),
+                  [this](size_t i) { return !workers_[i].held.empty(); }))
+    return false;
   if (!host->second.left) HostIs(name, HostNews::kLeft, now);
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i].host != name) continue;
+  for (const size_t i : workers) {
     for (auto& [number, run] : runs_) {
       run.nothing_for.erase(i);
       run.ended_loads.erase(i);
     }
     devices_.Forget(DeviceName(workers_[i]));
     places_.erase(workers_[i].id);
+    claims_.erase(i);
     workers_[i] = WorkerSlot();
     unused_workers_.push_back(i);
   }
-  for (size_t i = 0; i < scorers_.size(); ++i) {
-    if (scorers_[i].host != name) continue;
+  for (const size_t i : scorers) {
     for (auto& [number, run] : runs_) run.no_job_for.erase(i);
     places_.erase(scorers_[i].id);
     scorers_[i] = ScorerSlot();
     unused_scorers_.push_back(i);
   }
   for (auto& [number, run] : runs_) run.view.doubted.erase(name);
+  device_count_ -= host->second.devices;
+  offered_gpus_ -= host->second.offered_gpus;
   hosts_.erase(host);
   Recount();
   Serve(now);
   return true;
 }
 
-// Nobody has to wait for the processes of a host that left, or to start them anew.
+// Ends the slots of a host that left: its processes are neither waited for nor started again.
 void FleetMachine::Retire(const std::string& name, int64_t now) {
-  hosts_.at(name).staged.clear();
-  for (size_t i = 0; i < workers_.size(); ++i) {
+  Host& host = hosts_.at(name);
+  host.staged.clear();
+  for (const size_t i : host.workers) {
     WorkerSlot& slot = workers_[i];
-    if (slot.host != name || slot.state() == WorkerState::kAbsent) continue;
+    if (slot.state() == WorkerState::kAbsent) continue;
     Push(order::TellWorkerLost{slot.id, slot.id + ": its host has left", false});
     Move(i, WorkerEvent::kRetire);
     slot.restarts = 0;
   }
-  for (size_t i = 0; i < scorers_.size(); ++i) {
+  for (const size_t i : host.scorers) {
     ScorerSlot& slot = scorers_[i];
-    if (slot.host != name || slot.state == ScorerState::kAbsent) continue;
+    if (slot.state == ScorerState::kAbsent) continue;
     Push(order::TellScorerLost{slot.id, slot.id + ": its host has left"});
     MoveScorer(i, ScorerState::kAbsent);
     scoring_.End(slot.id, now);
@@ -266,23 +308,22 @@ void FleetMachine::Retire(const std::string& name, int64_t now) {
   }
 }
 
-// After anything by which a host comes or goes. Pauses that ended while it was away end now, and
-// patience begins anew with processes that could not be heard.
+// To be called after every change by which a host comes or goes. Pauses that ended while the host
+// was away end now. Processes that could not be heard get their full patience again.
 void FleetMachine::Resume(const std::string& name, int64_t now) {
-  Recount();
+  Host& host = hosts_.at(name);
+  Recount(&host);
   if (Serves(name) && !closed_) {
-    for (size_t i = 0; i < workers_.size(); ++i) {
+    for (const size_t i : host.workers) {
       WorkerSlot& slot = workers_[i];
-      if (slot.host != name) continue;
       slot.load_moved_us = now;
       WatchLoad(i);
       if (slot.state() == WorkerState::kPausing && slot.due_us == 0) SetDue(i, now);
       if (slot.state() == WorkerState::kStarting || slot.state() == WorkerState::kWaiting)
         SetDue(i, now + 60'000'000);
     }
-    for (size_t i = 0; i < scorers_.size(); ++i) {
+    for (const size_t i : host.scorers) {
       const ScorerSlot& slot = scorers_[i];
-      if (slot.host != name) continue;
       if (slot.state == ScorerState::kPausing && slot.due_us == 0) MoveScorer(i, slot.state, now);
       if (slot.state == ScorerState::kStarting) MoveScorer(i, slot.state, now + 60'000'000);
     }

@@ -1,5 +1,5 @@
-// Loads of checkpoints: sending them, following a staging, loads that are stuck or needless, and
-// what stays in memory.
+// Loads of checkpoints: sending a load, following a staging, loads that are stuck or needless, and
+// checkpoints left in memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ void FleetMachine::SendLoad(size_t index, const Run& run, int64_t now) {
   Push(order::Load{slot.id, slot.run});
 }
 
-// A worker of the staging host that has nothing to do pulls what is being staged, as far as it has
-// landed. Not where a run may yet ask for what it has loaded.
+// An idle worker of the staging host pulls a checkpoint while it is being staged, as far as it has
+// landed. Not if a run may still ask for the checkpoint that the worker has loaded.
 void FleetMachine::FollowStaging(size_t index) {
   WorkerSlot& slot = workers_[index];
   if (!hosts_.at(slot.host).spec.stages_here || !slot.follows || !slot.held.empty()) return;
@@ -47,7 +47,7 @@ void FleetMachine::FollowStaging(size_t index) {
 
 void FleetMachine::OnLoaded(size_t index, const news::Loaded& loaded, int64_t now) {
   WorkerSlot& slot = workers_[index];
-  // Else it is the answer to a Load before the last one.
+  // Otherwise it answers an earlier Load.
   if (slot.state() != WorkerState::kLoading || slot.loading != loaded.fingerprint) {
     return Ignore(slot.id, "loaded", Name(slot.state()));
   }
@@ -81,7 +81,7 @@ void FleetMachine::OnPulled(size_t index, const news::Pulled& pulled, int64_t no
   WatchLoad(index);
 }
 
-// A run that goes on wants the checkpoint that the worker loads.
+// Whether a run that goes on wants the checkpoint that the worker loads.
 bool FleetMachine::Needed(const WorkerSlot& slot) const {
   return std::any_of(runs_.begin(), runs_.end(), [&](const auto& run) {
     const RunView& view = run.second.view;
@@ -89,8 +89,8 @@ bool FleetMachine::Needed(const WorkerSlot& slot) const {
   });
 }
 
-// Sets the time at which the load is ended, unless it comes on. A load that nobody needs, or that
-// is stuck, keeps the device from other runs.
+// Sets the time at which the load is ended unless it makes progress. A needless or stuck load keeps
+// the device from other runs.
 void FleetMachine::WatchLoad(size_t index) {
   const WorkerSlot& slot = workers_[index];
   if (slot.state() != WorkerState::kLoading) return;
@@ -98,35 +98,36 @@ void FleetMachine::WatchLoad(size_t index) {
   SetDue(index, slot.load_moved_us + static_cast<int64_t>(patience_s * 1e6));
 }
 
-// After a run came, went, or asks for another checkpoint.
+// To be called after a run came, went, or asks for another checkpoint.
 void FleetMachine::WatchLoads() {
   for (size_t i = 0; i < workers_.size(); ++i) WatchLoad(i);
 }
 
 void FleetMachine::OnLoadDue(size_t index, int64_t now) {
   WorkerSlot& slot = workers_[index];
-  if (!hosts_.at(slot.host).here)
-    return SetDue(index, 0);  // it is watched again when its host is back
-  if (!slot.held.empty()) {   // the worker ends its trials before it loads
+  // It is watched again when its host is back
+  if (!hosts_.at(slot.host).here) return SetDue(index, 0);
+  if (!slot.held.empty()) {  // the worker ends its trials before it loads
     slot.load_moved_us = now;
     return WatchLoad(index);
   }
-  if (!Needed(slot)) return Renew(index, "it loads what no run needs any more", now);
+  if (!Needed(slot)) return Renew(index, "it loads a checkpoint that no run needs any more", now);
   const double waited_s = static_cast<double>(now - slot.load_moved_us) / 1e6;
   slot.excused = true;  // the device is not at fault
   KillHung(slot.id, fmt::format("its load has not come on for {:.0f} s", waited_s));
   SetDue(index, now + kKillAgainMicros);
 }
 
-// The same process again, without a checkpoint. This counts as no failure.
+// Restarts the worker without a checkpoint. This counts as no failure.
 void FleetMachine::Renew(size_t index, const std::string& why, int64_t now) {
   const WorkerSlot& slot = workers_[index];
   StopFor(index, {slot.profile, slot.run, slot.on_gpu}, why, now);
 }
 
-// ---- staged checkpoints that nobody needs
+// ---- staged checkpoints that no run needs
 
-// A worker of another host has its host's own copy once it has loaded it.
+// Orders DropStaged for checkpoints that no run and no worker uses. A worker of another host uses
+// its host's own copy once it has loaded it.
 void FleetMachine::ReleaseStaged() {
   if (kept_.empty()) return;
   std::set<std::string> used;
@@ -154,7 +155,7 @@ bool FleetMachine::FreeStaged(int64_t now) {
     if (has.empty() || has.starts_with(kUnstagedLoad) || fingerprints_.count(has) > 0) continue;
     on_its_way = true;
     if (slot.state() != WorkerState::kReady) continue;
-    Renew(i, "what it has loaded takes room that another checkpoint needs", now);
+    Renew(i, "its checkpoint takes room that another checkpoint needs", now);
   }
   return on_its_way;
 }

@@ -10,9 +10,8 @@
 namespace evald {
 namespace {
 
-constexpr int kWantsMax = 4096;  // of one process: it cannot want more at once
-constexpr int64_t kHelloMicros =
-    60'000'000;  // from its start, or from when it last said that it waits
+constexpr int64_t kAskAgainMicros = 2'000'000;  // of a worker that is idle and asks for nothing
+constexpr int kWantsMax = 4096;                 // of one process: it cannot use more at once
 
 }  // namespace
 
@@ -41,11 +40,12 @@ void FleetMachine::SetDue(size_t index, int64_t at) {
   if (at != 0) due_.insert({at, false, index});
 }
 
-// After anything by which a worker may come to be free, or be so no more. One that is free is
-// looked at once.
+// To be called after every change by which a worker becomes free or busy. A worker that is free is
+// served at once.
 void FleetMachine::Update(size_t index) {
-  const WorkerSlot& slot = workers_[index];
+  WorkerSlot& slot = workers_[index];
   const WorkerState state = slot.state();
+  if (!slot.quiet()) slot.quiet_us = 0;
   const bool open = state == WorkerState::kReady
                         ? slot.wants > 0
                         : state == WorkerState::kEmpty || state == WorkerState::kFollowing ||
@@ -87,7 +87,7 @@ void FleetMachine::UpdateScorer(size_t index) {
   }
 }
 
-// ---- what processes say
+// ---- messages of processes
 
 void FleetMachine::Heard(const std::string& id, const ProcessNews& news, int64_t now) {
   const auto place = places_.find(id);
@@ -117,7 +117,7 @@ void FleetMachine::OnWorkerNews(size_t index, const ProcessNews& news, int64_t n
     slot.wants += std::clamp(want->count, 0, kWantsMax - slot.wants);
     Update(index);
   } else if (std::holds_alternative<news::Idle>(news)) {
-    OnIdle(index);
+    OnIdle(index, now);
   } else if (std::holds_alternative<news::Progressed>(news)) {
     slot.restarts = 0;
   } else if (const auto* over = std::get_if<news::TrialOver>(&news)) {
@@ -147,11 +147,14 @@ void FleetMachine::OnHello(size_t index, const news::Hello& hello) {
   WorkerSlot& slot = workers_[index];
   if (!Move(index, WorkerEvent::kHello)) return;
   slot.follows = hello.follows;
+  slot.claimed_us = 0;
+  claims_.erase(index);
+  if (std::exchange(slot.doubtful, false)) Recount();
   Update(index);
 }
 
-// Another process computes on its device, which is no fault of the device's: others do the work
-// meanwhile.
+// Another process computes on the worker's GPU. That is no fault of the device; other workers do
+// the work meanwhile.
 void FleetMachine::OnWaits(size_t index, const news::Waits& waits, int64_t now) {
   WorkerSlot& slot = workers_[index];
   const std::string before = slot.waits;
@@ -160,6 +163,9 @@ void FleetMachine::OnWaits(size_t index, const news::Waits& waits, int64_t now) 
   if (!Move(index, WorkerEvent::kWait)) return;
   slot.waits = waits.who;
   SetDue(index, now + kHelloMicros);
+  if (hosts_.at(slot.host).spec.trusted || slot.claimed_us != 0) return;
+  slot.claimed_us = now;
+  claims_.insert(index);
 }
 
 void FleetMachine::OnTrialOver(size_t index, const news::TrialOver& over) {
@@ -168,8 +174,8 @@ void FleetMachine::OnTrialOver(size_t index, const news::TrialOver& over) {
   if (run == nullptr) return Ignore(slot.id, "the end of a trial", "of a run that is over");
   if (over.counts && std::isfinite(over.device_s))
     use_[run->view.user] += std::max(0.0, over.device_s);
-  if (over.done) devices_.Finished(slot.host + "/" + slot.device);
-  if (slot.held.erase(over.held) > 0) ++revision_;
+  if (over.done && !devices_.clean()) devices_.Finished(slot.host + "/" + slot.device);
+  if (slot.held.erase(over.held)) ++revision_;
   Update(index);
 }
 
@@ -189,9 +195,17 @@ void FleetMachine::OnFailed(size_t index, const news::Failed& failed) {
   Push(order::TellRefused{slot.run, slot.id, failed.message, false});
 }
 
-// An idle worker may relieve others. If others have too much by now, a load may be worth it.
-void FleetMachine::OnIdle(size_t index) {
-  const WorkerSlot& slot = workers_[index];
+// An idle worker may relieve others. A load may be worth it if others have too much by now. A
+// worker that is idle for long and has asked for nothing counts as asking: its Want may have come
+// before its Loaded, and was void.
+void FleetMachine::OnIdle(size_t index, int64_t now) {
+  WorkerSlot& slot = workers_[index];
+  if (slot.quiet()) {
+    if (slot.quiet_us == 0) slot.quiet_us = now;
+    if (now - slot.quiet_us < kAskAgainMicros) return;
+    slot.wants = 1;
+    return Update(index);
+  }
   if (free_.count(index) == 0) return;
   if (slot.state() == WorkerState::kReady) {
     AskRelief(index, INT64_MIN);
@@ -227,9 +241,9 @@ void FleetMachine::KillHung(const std::string& id, const std::string& why) {
 }
 
 // The worker's host has been away for too long: its trials go to others. Slices that it committed
-// are here. Half-written files stay on its disk, and count if the worker is back and is given work
-// of that run again. When the host is back, the worker is told to let go, and its reports since
-// then are refused by the attempt.
+// are here. Half-written files stay on the host's disk, and count if the worker comes back and gets
+// work of that run again. When the host is back, the worker's leases are revoked; its reports are
+// refused by their attempt.
 void FleetMachine::Abandon(size_t index) {
   WorkerSlot& slot = workers_[index];
   ++revision_;
@@ -237,7 +251,7 @@ void FleetMachine::Abandon(size_t index) {
   Push(order::TellWorkerLost{slot.id, slot.id + ": its host has been away for too long", false});
 }
 
-// A pause is over, or patience is.
+// A pause has ended, or the patience with a process.
 void FleetMachine::OnDue(Place place, int64_t now) {
   if (!place.scorer && workers_[place.index].state() == WorkerState::kLoading)
     return OnLoadDue(place.index, now);
@@ -260,7 +274,7 @@ void FleetMachine::OnDue(Place place, int64_t now) {
       return MoveScorer(place.index, scorers_[place.index].state, now + kHelloMicros);
     return SetDue(place.index, now + kHelloMicros);
   }
-  const bool starts = Serves(host);  // else it goes on with Resume
+  const bool starts = Serves(host);  // otherwise it waits for Resume
   if (place.scorer) {
     MoveScorer(place.index, starts ? ScorerState::kStarting : ScorerState::kPausing,
                starts ? now + kHelloMicros : 0);

@@ -1,4 +1,4 @@
-// Giving out: which run a free process is served from, and what it takes until it can be.
+// Giving out work: which run serves a free process, and the steps until it can.
 #include <algorithm>
 
 #include "orchestrator/fleet_machine/fleet_machine.h"
@@ -7,24 +7,37 @@
 namespace evald {
 namespace {
 
-constexpr int64_t kHelloMicros = 60'000'000;
 constexpr int64_t kStopMicros = 5'000'000;
 
 }  // namespace
 
-void FleetMachine::WakeWorkers() { ready_.insert(free_.begin(), free_.end()); }
+void FleetMachine::WakeWorkers() {
+  if (ready_.size() < free_.size()) ready_.insert(free_.begin(), free_.end());
+}
 void FleetMachine::WakeScorers() {
   ready_scorers_.insert(free_scorers_.begin(), free_scorers_.end());
 }
 
-// One thing each in turn, since a question is answered after those that were asked before it: so
-// the first to ask does not take what another could do at once.
+// Whether any run could use a free worker. Free workers stay ready until then: thousands of idle
+// ones cost nothing each time that a few documents come back.
+bool FleetMachine::AnyWanted() const {
+  return !wanting_.empty() || std::any_of(runs_.begin(), runs_.end(), [](const auto& run) {
+    return run.second.view.followable.has_value();
+  });
+}
+
+// Each worker gets one thing in its turn, so the first to ask does not take work that another could
+// begin at once. A question is asked after the one before it is answered: the answer may have been
+// the last that there was.
 void FleetMachine::Serve(int64_t now) {
   if (closed_) return;
-  while (!ready_.empty()) {
-    const size_t index = *ready_.begin();
-    ready_.erase(ready_.begin());
-    ServeWorker(index, now);
+  while (!ready_.empty() && AnyWanted()) {
+    if (last_asked_ < workers_.size() && workers_[last_asked_].asked != 0) break;
+    auto next = ready_.upper_bound(last_served_);
+    if (next == ready_.end()) next = ready_.begin();
+    last_served_ = *next;
+    ready_.erase(next);
+    ServeWorker(last_served_, now);
   }
   while (!ready_scorers_.empty()) {
     const size_t index = *ready_scorers_.begin();
@@ -42,17 +55,18 @@ void FleetMachine::ServeWorker(size_t index, int64_t now) {
     return;
   }
   if (run == nullptr) return FollowStaging(index);
-  if (slot.profile != run->view.profile) {  // what it holds, it ends first
+  if (slot.profile != run->view.profile) {  // its trials end first
     if (slot.held.empty()) StopFor(index, StartFor(slot, *run), "", now);
   } else if (slot.loading != run->view.load) {
     SendLoad(index, *run, now);
-  } else if (!run->view.planned) {  // another run of this checkpoint had it loaded
+  } else if (!run->view.planned) {  // the checkpoint was loaded for another run
     slot.run = run->view.number;
     run->nothing_for.insert(index);
     Push(order::TellLoaded{slot.run, slot.id, *slot.engine});
   } else {
     slot.run = slot.asked = run->view.number;
     slot.asked_relief = false;
+    last_asked_ = index;
     Update(index);
     Push(order::LeaseTrial{slot.id, slot.asked});
   }
@@ -60,39 +74,37 @@ void FleetMachine::ServeWorker(size_t index, int64_t now) {
 
 // ---- which run
 
-// All numbers of one run come from one kind of engine: that of the GPUs if there are any. A worker
-// that would be started anew for the run may come to have another kind of engine than it has, but
-// no processor becomes a GPU.
+// Whether the worker may compute for the run. All numbers of one run come from one kind of engine:
+// that of the GPUs, if there are any. A worker that would be restarted for the run may get another
+// kind of engine than it has, but no processor becomes a GPU.
 bool FleetMachine::Suits(const WorkerSlot& slot, const Run& run) const {
   const RunView& view = run.view;
   if (view.doubted.count(slot.host) > 0 || TriedInVain(slot, run)) return false;
-  if (view.native && view.engine && view.engine->own_gpu != slot.gpu) return false;
+  if (view.uses_devices && view.engine && view.engine->own_gpu != slot.gpu) return false;
   if (view.engine && slot.engine && slot.profile == view.profile &&
       (view.engine->own_gpu || slot.engine->own_gpu)) {
     const EngineFacts &a = *view.engine, &b = *slot.engine;
     if (a.name != b.name || a.version != b.version || a.device != b.device) return false;
   }
-  return view.engine || !view.native || slot.gpu || !HasGpuFor(run);
+  return view.engine || !view.uses_devices || slot.gpu || !HasGpuFor(run);
 }
 
 bool FleetMachine::HasGpuFor(const Run& run) const {
   int vain = 0;
   for (const auto& [index, times] : run.ended_loads) {
     const WorkerSlot& slot = workers_[index];
-    if (slot.gpu && Usable(slot) && TriedInVain(slot, run) &&
-        run.view.doubted.count(slot.host) == 0)
-      ++vain;
+    if (OffersGpu(slot) && TriedInVain(slot, run) && run.view.doubted.count(slot.host) == 0) ++vain;
   }
   for (const WorkerSlot& slot : workers_) {
     if (run.view.doubted.empty()) break;
-    if (slot.gpu && Usable(slot) && run.view.doubted.count(slot.host) > 0) ++vain;
+    if (OffersGpu(slot) && run.view.doubted.count(slot.host) > 0) ++vain;
   }
-  return usable_gpus_ > vain;
+  return offered_gpus_ > vain;
 }
 
-// The best run of those that the worker can do something for. Whether a run is worth a load is
-// looked at only where it decides: for the run that the worker is at, which has a say in whose turn
-// it is, and for the one that is chosen.
+// The best run that the worker can do something for. Whether a run is worth a load is computed only
+// where it decides: for the worker's current run, which has a say in whose turn it is, and for the
+// chosen run.
 FleetMachine::Run* FleetMachine::Choose(size_t index) {
   const WorkerSlot& slot = workers_[index];
   declined_.erase(index);
@@ -123,7 +135,8 @@ FleetMachine::Run* FleetMachine::Choose(size_t index) {
   return nullptr;
 }
 
-// The service stages checkpoints in the memory of its own host.
+// Whether the host has the run's checkpoint in memory. The service stages checkpoints in the memory
+// of its own host.
 bool FleetMachine::HostHas(const std::string& host, const Run& run) const {
   if (run.view.fingerprint.empty()) return true;
   const Host& entry = hosts_.at(host);
@@ -136,7 +149,7 @@ bool FleetMachine::WorthLoading(const WorkerSlot& slot, Run* run) {
   return WorthStaging({DevicesBeside(run), run->view.open_s, stage_s});
 }
 
-// Devices of hosts that have its checkpoint, that are idle or work for the run.
+// Devices that are idle or work for the run, on hosts that have its checkpoint.
 int FleetMachine::DevicesBeside(Run* run) {
   if (run->beside_revision == revision_) return run->beside;
   run->beside_revision = revision_;
@@ -149,20 +162,20 @@ int FleetMachine::DevicesBeside(Run* run) {
   return run->beside;
 }
 
-// ---- what it takes
+// ---- starting and stopping
 
 WorkerSlot::Start FleetMachine::StartFor(const WorkerSlot& slot, const Run& run) const {
-  return {run.view.profile, run.view.number, run.view.native && slot.gpu};
+  return {run.view.profile, run.view.number, run.view.uses_devices && slot.gpu};
 }
 
 void FleetMachine::StartAs(size_t index, const WorkerSlot::Start& start, int64_t now) {
   WorkerSlot& slot = workers_[index];
-  if (slot.state() != WorkerState::kPausing)
-    slot.restarts = 0;  // somebody asks for it: failures before are forgotten
+  // A run asks for it: earlier failures are forgotten
+  if (slot.state() != WorkerState::kPausing) slot.restarts = 0;
   slot.profile = start.profile;
   slot.run = start.run;
   slot.on_gpu = start.on_gpu;
-  if (!Serves(slot.host)) {  // it goes on with Resume
+  if (!Serves(slot.host)) {  // it starts with Resume
     Move(index, WorkerEvent::kPause);
     return;
   }
@@ -171,26 +184,24 @@ void FleetMachine::StartAs(size_t index, const WorkerSlot::Start& start, int64_t
   Push(order::StartWorker{slot.id, slot.profile, slot.run});
 }
 
-// Processes that the host has a place for and that somebody could use.
+// Starts processes in the host's empty slots, if a run could use them.
 void FleetMachine::StartMissing(const std::string& host, int64_t now) {
   if (closed_ || runs_.empty() || !Serves(host)) return;
   const auto goes_on = [](const auto& run) { return !run.second.view.ending; };
   const auto newest = std::find_if(runs_.rbegin(), runs_.rend(), goes_on);
-  for (size_t i = 0; i < workers_.size(); ++i) {
+  for (const size_t i : hosts_.at(host).workers) {
     const WorkerSlot& slot = workers_[i];
     const bool startable =
         slot.state() == WorkerState::kIdle || slot.state() == WorkerState::kGivenUp;
-    if (slot.host != host || !startable || !Usable(slot)) continue;
+    if (!startable || !Usable(slot)) continue;
     const Run* run = Choose(i);
     if (run == nullptr && newest != runs_.rend() && !Spent(slot, newest->second))
       run = &newest->second;
     if (run != nullptr) StartAs(i, StartFor(slot, *run), now);
   }
-  for (size_t i = 0; i < scorers_.size(); ++i) {
+  for (const size_t i : hosts_.at(host).scorers) {
     ScorerSlot& slot = scorers_[i];
-    if (slot.host != host ||
-        (slot.state != ScorerState::kIdle && slot.state != ScorerState::kGivenUp))
-      continue;
+    if (slot.state != ScorerState::kIdle && slot.state != ScorerState::kGivenUp) continue;
     slot.restarts = 0;
     MoveScorer(i, ScorerState::kStarting, now + kHelloMicros);
     Push(order::StartScorer{slot.id});
@@ -206,10 +217,10 @@ void FleetMachine::StopFor(size_t index, WorkerSlot::Start next, const std::stri
   Push(order::Stop{slot.id, why});
 }
 
-// ---- a worker that found nothing
+// ---- a worker that found no trial
 
-// It takes part in what another of its checkpoint has not begun, or does again what another is late
-// with: of the first run after `after` that has something.
+// Asks other runs with the worker's checkpoint for work: documents that another worker has not
+// begun, or a copy of a late trial. Asks the first such run after `after`.
 void FleetMachine::AskRelief(size_t index, int64_t after) {
   WorkerSlot& slot = workers_[index];
   slot.asked = 0;
@@ -229,7 +240,8 @@ void FleetMachine::AskRelief(size_t index, int64_t after) {
 
 // ---- metric processes
 
-// Scores are made where the generations lie, unless that host is busy and another is not.
+// A job is scored on the host that has its generations, unless that host is busy and another is
+// not.
 void FleetMachine::ServeScorer(size_t index, int64_t now) {
   ScorerSlot& slot = scorers_[index];
   if (free_scorers_.count(index) == 0) return;
@@ -246,7 +258,7 @@ void FleetMachine::ServeScorer(size_t index, int64_t now) {
     return;
   }
   slot.asked = *chosen;
-  slot.asked_own = !slot.asked_own;  // its own first, then any
+  slot.asked_own = !slot.asked_own;  // first jobs of its own host, then any
   free_scorers_.erase(index);
   Push(order::LeaseJob{slot.id, slot.asked, slot.asked_own});
 }

@@ -9,30 +9,34 @@
 namespace evald {
 namespace {
 
-constexpr int64_t kWaitingMicros =
-    2'000'000;                   // a run without a worker for so long says what it waits for
-constexpr size_t kNamesMax = 8;  // of devices that are named
+// A run tells its reason after so long without a worker
+constexpr int64_t kWaitingMicros = 2'000'000;
+// A worker that asks for nothing for so long is not one that serves
+constexpr int64_t kQuietMicros = 30'000'000;
+constexpr size_t kNamesMax = 8;  // devices that are named
 
 }  // namespace
 
-// Why the device of this worker, which would suit, computes nothing. The same for those of a host
-// that is not there.
+// Why the device of this worker, which would suit the run, computes nothing. All devices of an
+// absent host have the same reason.
 std::string FleetMachine::WhyNot(const WorkerSlot& slot) const {
   const Host& host = hosts_.at(slot.host);
-  const char* why = host.left      ? ", which has left"
-                    : !host.here   ? ", which is away"
-                    : host.leaving ? ", which is leaving"
-                    : slot.state() == WorkerState::kSetAside
-                        ? ", where it is set aside"
-                        : ", whose worker could not be kept running";
+  const char* why = host.left                                ? ", which has left"
+                    : !host.here                             ? ", which is away"
+                    : host.leaving                           ? ", which is leaving"
+                    : slot.state() == WorkerState::kSetAside ? ", where it is set aside"
+                    : slot.quiet()                           ? ", whose worker asks for no work"
+                                   : ", whose worker could not be kept running";
   return slot.host + why;
 }
 
-// A worker is there that can do what the run needs, at work or not; or it needs none.
-bool FleetMachine::IsServed(const Run& run) const {
+// Whether the run needs no worker, or a worker is there that can do what it needs, idle or busy.
+bool FleetMachine::IsServed(const Run& run, int64_t now) {
   if (!run.view.needs_workers) return true;
-  return std::any_of(workers_.begin(), workers_.end(), [&](const WorkerSlot& slot) {
+  return std::any_of(workers_.begin(), workers_.end(), [&](WorkerSlot& slot) {
     if (slot.device.empty()) return false;
+    if (slot.quiet() && slot.quiet_us == 0) slot.quiet_us = now;
+    if (slot.quiet() && now - slot.quiet_us >= kQuietMicros) return false;
     const bool works = !slot.held.empty() && hosts_.at(slot.host).here;
     const bool there = slot.kept_running() && slot.state() != WorkerState::kWaiting && Usable(slot);
     return (works || there) && Suits(slot, run);
@@ -42,7 +46,7 @@ bool FleetMachine::IsServed(const Run& run) const {
 // The devices that could do what the run needs, and why they do not.
 std::string FleetMachine::WaitsFor(const Run& run) const {
   std::vector<std::string> missing;
-  std::map<std::string, std::vector<std::string>> devices;  // by why not
+  std::map<std::string, std::vector<std::string>> devices;  // by reason
   std::map<std::string, const WorkerSlot*> sorted;
   for (const WorkerSlot& slot : workers_) {
     if (!slot.device.empty() && Suits(slot, run)) sorted[slot.id] = &slot;
@@ -70,10 +74,10 @@ std::string FleetMachine::WaitsFor(const Run& run) const {
                      missing.empty() ? "no host has one" : Join(missing, "; "));
 }
 
-// A host may be back, and a worker started again, in a moment.
+// A run waits in silence for a moment, since a host may come back or a worker restart.
 void FleetMachine::TellWaiting(int64_t now) {
   for (auto& [number, run] : runs_) {
-    const bool waits = !IsServed(run);
+    const bool waits = !IsServed(run, now);
     if (!waits) {
       run.waits_since_us = 0;
     } else if (run.waits_since_us == 0) {

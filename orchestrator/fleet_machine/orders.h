@@ -6,52 +6,51 @@
 
 #include "orchestrator/fleet_machine/run_view.h"
 
-/// The orders of the fleet machine. The executor carries orders out one by one, in their order.
-/// Where carrying one out brings an event about (an answer of a run, a run that changes, a process
-/// that cannot be started), the executor passes the event on at once; the orders that follow from
-/// it come after those that are there already.
+/// The orders of the fleet machine. The executor carries them out one by one, in their order. If an
+/// order causes an event (a run's answer, a changed run, a process that cannot be started), the
+/// executor passes the event on at once. The orders that follow from it come after those already
+/// given.
 namespace evald::order {
 
-// ---- to processes; each is one that runs, unless it says otherwise
+// ---- to processes, which run unless a comment says otherwise
 struct StartWorker {
   std::string worker;
-  std::string profile;  ///< what the worker is started with (RunView::profile)
-  int64_t run = 0;      ///< the run that it is started for, which may be over by now
+  std::string profile;  ///< the command line to start with (RunView::profile)
+  int64_t run = 0;      ///< the run that it is started for; may be over by now
 };
 struct StartScorer {
   std::string scorer;
 };
-struct Stop {  ///< the process is to leave in order; something else comes next in its slot
+struct Stop {  ///< the process is to leave in order; another one comes next in its slot
   std::string id;
-  std::string why;  ///< for the log: why the same process is started anew; "" where another profile
-                    ///< comes next
+  /// For the log: why the same process is restarted; "" if another profile comes next
+  std::string why;
 };
-struct Kill {  ///< also of a process that the machine does not know: its host holds it without a
-               ///< slot for it
+struct Kill {  ///< may name a process that the machine does not know: its host has no slot for it
   std::string id;
   std::string why;
 };
-struct Load {  ///< of the run's checkpoint. The worker has an engine
+struct Load {  ///< the run's checkpoint; the worker has an engine
   std::string worker;
   int64_t run = 0;
 };
-struct Follow {  ///< the run's staging. The worker has an engine that can, and holds no trial
+struct Follow {  ///< the run's staging; the worker's engine can follow, and it holds no trial
   std::string worker;
   int64_t run = 0;
 };
-struct Revoke {  ///< the worker holds the trial no more
+struct Revoke {  ///< the worker no longer holds the trial
   std::string worker;
   HeldTrial held;
 };
 
 // ---- questions to runs, each answered at once (answers.h)
-struct LeaseTrial {  ///< the worker asked, and has loaded the run's checkpoint; answer Leased or
-                     ///< NothingToLease
+/// The worker asked, and has loaded the run's checkpoint; answer Leased or NothingToLease
+struct LeaseTrial {
   std::string worker;
   int64_t run = 0;
 };
-struct Relieve {  ///< the worker asked, got nothing and is idle; answer Relieved, Leased (a copy)
-                  ///< or NothingToLease
+/// The worker asked, got nothing and is idle; answer Relieved, Leased (a copy) or NothingToLease
+struct Relieve {
   std::string worker;
   int64_t run = 0;
 };
@@ -62,16 +61,17 @@ struct LeaseJob {  ///< answer JobLeased or NothingToLease
 };
 
 // ---- news for runs
-/// The worker has the run's checkpoint loaded. A Load of another may be among the orders that
-/// follow: so an executor keeps what a worker said of its load until it carries the next Load or
-/// Follow out.
+/// The worker has the run's checkpoint loaded. A later order may be a Load of another checkpoint,
+/// so the executor keeps the worker's answer to its load until it carries out the next Load or
+/// Follow.
 struct TellLoaded {
   int64_t run = 0;
   std::string worker;
   EngineFacts engine;
 };
-struct TellRefused {  ///< what the worker says of the run's load or settings would be the same
-                      ///< anywhere: the run ends, unless it doubts the worker's host
+/// The worker refuses the run's load or settings, and any worker would. The run ends, unless it
+/// doubts the worker's host.
+struct TellRefused {
   int64_t run = 0;
   std::string worker;
   std::string why;
@@ -90,7 +90,7 @@ struct TellSetAside {  ///< to all runs: nothing is computed on the device any m
   std::string host, device;
   std::string why;
 };
-struct TellDevices {  ///< to all runs: so many devices are there
+struct TellDevices {  ///< to all runs: the number of devices that are there
   int count = 0;
 };
 struct TellNoWorkers {  ///< no worker is left for the run, and none will come
@@ -101,29 +101,28 @@ struct TellNoScorers {
   int64_t run = 0;
   std::string why;
 };
-struct TellNobodyElse {  ///< no host is left for the run but those that it doubts
-                         ///< (RunView::doubted)
+struct TellNobodyElse {  ///< all hosts left for the run are doubted by it (RunView::doubted)
   int64_t run = 0;
 };
-struct TellVain {  ///< no worker survives loading the run's checkpoint (engine, where it has none):
-                   ///< the run ends
+/// No worker survives loading the run's checkpoint, or its engine if it has none: the run ends
+struct TellVain {
   int64_t run = 0;
   std::string why;
 };
-struct TellWaiting {  ///< what the run waits for, for people; "" for nothing
+struct TellWaiting {  ///< what the run waits for, for people; "": it does not wait
   int64_t run = 0;
   std::string what;
 };
 
 // ---- the rest
-struct DropStaged {  ///< nobody uses the staged checkpoint of runs that are over
+struct DropStaged {  ///< no run and no worker uses this staged checkpoint any more
   std::string fingerprint;
 };
-struct ShowChange {  ///< what people see of the worker has changed
+struct ShowChange {  ///< the worker has changed in a way that people see
   std::string worker;
 };
 struct StopHosts {};  ///< end all processes that need not outlive the orchestrator
-struct Ignored {      ///< for the log: an event that says nothing to the process's slot, as it is
+struct Ignored {      ///< for the log: an event that has no meaning in the slot's state
   std::string id;
   const char* event = "";
   const char* state = "";

@@ -8,7 +8,7 @@
 
 namespace evald {
 
-/// The facts that decide whether the answers of two engines may stand in one run.
+/// Facts that decide whether answers of two engines may stand in one run.
 struct EngineFacts {
   std::string name, version;
   std::string device;    ///< the kind of device that the engine computes on
@@ -16,42 +16,45 @@ struct EngineFacts {
   bool operator==(const EngineFacts&) const = default;
 };
 
-/// How RunView::load begins where the checkpoint is not staged, but read where it lies: it takes no
-/// room.
+/// RunView::load begins with this if the checkpoint is not staged but read in place: it takes no
+/// memory.
 inline constexpr const char* kUnstagedLoad = "unstaged:";
 
-/// A run as the fleet sees it. The executor fills it in and passes it on whenever it changes; the
+/// A run as the fleet sees it. The executor fills it in and passes it on whenever it changes. The
 /// fleet machine never calls a run.
 struct RunView {
   int64_t number = 0;  ///< older runs have smaller ones
   int priority = 0;    ///< higher goes first
   std::string user;
-  std::string profile;  ///< what its workers are started with: runs of one profile share workers
-  bool native = false;  ///< its engine computes on the fleet's devices, so their kind matters
-  std::optional<EngineFacts>
-      engine;                   ///< of the first worker that loaded the checkpoint; nothing before
-  std::string load;             ///< fingerprint of the Load that a worker needs for it; "" for none
-  std::string fingerprint;      ///< of its staged checkpoint; "" where nothing is staged (yet)
-  double checkpoint_bytes = 0;  ///< of the staged checkpoint
-  std::optional<int64_t> followable;  ///< its staging can be followed; which time it is staged
+  /// The command line of its workers; runs with one profile share workers
+  std::string profile;
+  /// Its engine computes on the fleet's devices, so their kind matters
+  bool uses_devices = false;
+  /// The engine of the first worker that loaded the checkpoint; nothing before
+  std::optional<EngineFacts> engine;
+  /// Fingerprint of the Load that its workers need; "" for none
+  std::string load;
+  std::string fingerprint;            ///< of its staged checkpoint; "" if nothing is staged (yet)
+  double checkpoint_bytes = 0;        ///< of the staged checkpoint
+  std::optional<int64_t> followable;  ///< its staging can be followed; the number of that staging
   bool planned = false;               ///< its trials can be leased
   bool wants_workers = false;         ///< a worker that has the checkpoint would be of use
   bool wants_more_workers = false;    ///< so would a worker that has to load it first
   bool wants_scorers = false;         ///< a metric job is waiting
-  bool needs_workers =
-      false;  ///< something is left that only a worker can do, whether one is at it or not
-  std::optional<double>
-      open_s;  ///< device seconds that nobody works on; nothing before it is planned
-  int max_attempts =
-      3;  ///< so many ends over its load, while none succeeds, and it is given no more
-  bool ending = false;  ///< nothing more is done for it
-  /// Hosts that get nothing of it while another is there: they refused or failed what others may
-  /// yet do (HostDoubts).
+  /// Work is left that only a worker can do, whether a worker is at it or not
+  bool needs_workers = false;
+  /// Device seconds of open work; nothing before it is planned
+  std::optional<double> open_s;
+  /// Ends over its load, without one success, after which those workers do not get it again
+  int max_attempts = 3;
+  bool ending = false;  ///< no more work is done for it
+  /// Hosts that get nothing of the run while another host is there: they refused or failed work
+  /// that others may still do (HostDoubts).
   std::set<std::string> doubted = {};
   bool operator==(const RunView&) const = default;
 };
 
-/// A trial that a worker holds: the run's own number of the trial, and the attempt.
+/// A trial that a worker holds: its number within the run, and the attempt.
 struct HeldTrial {
   int64_t run = 0;
   int64_t trial = 0;

@@ -31,7 +31,7 @@ struct Row {
 constexpr unsigned kEngines = In({S::kEmpty, S::kFollowing, S::kLoading, S::kReady});
 constexpr unsigned kProcesses = kEngines | In({S::kStarting, S::kWaiting, S::kStopping});
 
-// All transitions there are.
+// All transitions.
 constexpr Row kTable[] = {
     // event        in these states                                              leads to
     {E::kHosted, In({S::kAbsent, S::kSetAside}), S::kIdle},
@@ -73,13 +73,13 @@ bool WorkerSlot::Apply(WorkerEvent event) {
   if (!to) return false;
   state_ = *to;
   due_us = 0;
-  if (event == E::kLoad) loading.reset();  // whoever sends it says of what
+  if (event == E::kLoad) loading.reset();  // the caller sets it to the new fingerprint
   if (event == E::kLoad || event == E::kFollow) pulled = to_pull = 0;
   Forget();
   return true;
 }
 
-// A slot has nothing that its state does not.
+// Clears the fields that the slot's state does not have.
 void WorkerSlot::Forget() {
   if (state_ != S::kReady) wants = 0;
   if (state_ != S::kReady && state_ != S::kStopping) engine.reset();

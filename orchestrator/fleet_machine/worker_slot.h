@@ -7,13 +7,17 @@
 #include <string>
 #include <utility>
 
+#include "orchestrator/fleet_machine/held_trials.h"
 #include "orchestrator/fleet_machine/run_view.h"
 
 namespace evald {
 
-/// The states of a worker slot. docs/scheduling.md says what leads from one to another.
+/// Time in which a process says hello, from its start or from its last message that it waits.
+inline constexpr int64_t kHelloMicros = 60'000'000;
+
+/// The states of a worker slot. docs/scheduling.md lists the transitions.
 enum class WorkerState {
-  kAbsent,     ///< its host is not there yet, has left, or has the device no more
+  kAbsent,     ///< its host is not there yet, has left, or no longer has the device
   kIdle,       ///< no process, since no run needs one
   kStarting,   ///< started, has not said hello
   kWaiting,    ///< started, and says that another process holds its GPU
@@ -35,79 +39,87 @@ enum class WorkerEvent {
   kFollow,    ///< it is told to follow a staging
   kLoad,      ///< a Load is sent
   kLoaded,    ///< and answered
-  kRefuse,    ///< it holds no checkpoint any more, or cannot load the one that it was sent
+  kRefuse,    ///< it no longer holds a checkpoint, or cannot load the one that it was sent
   kStop,      ///< Stop is sent
-  kEnd,       ///< the process ended; what comes next follows:
+  kEnd,       ///< the process ended; one of these follows:
   kPause,     ///<   it is started again, after a pause
   kGiveUp,    ///<   it has been started too often
   kSetAside,  ///<   its device is set aside
-  kRetire,    ///< its host has left, or has the device no more
+  kRetire,    ///< its host has left, or no longer has the device
 };
 
 const char* Name(WorkerState state);
 const char* Name(WorkerEvent event);
-/// The state after `event`; nothing where the event says nothing in this state.
+/// The state after `event`; nothing if the event has no meaning in this state.
 std::optional<WorkerState> Next(WorkerState state, WorkerEvent event);
 
 /// A device of a host and the worker on it. A plain value.
 class WorkerSlot {
  public:
   WorkerState state() const { return state_; }
-  /// False, and no change, where the event says nothing in this state. The slot forgets all that
-  /// the new state does not have: wants outside kReady, the engine and what it loads outside of
-  /// kLoading and kReady, …
+  /// False, and no change, if the event has no meaning in this state. Clears all fields that the
+  /// new state does not have: wants outside kReady, the engine and the load outside kLoading and
+  /// kReady, …
   bool Apply(WorkerEvent event);
 
   bool has_process() const {
     return state_ >= WorkerState::kStarting && state_ <= WorkerState::kStopping;
   }
-  /// A process runs or will be started without anybody's asking.
+  /// Whether a process runs, or will be started without a request.
   bool kept_running() const { return has_process() || state_ == WorkerState::kPausing; }
   bool has_engine() const { return state_ >= WorkerState::kEmpty && state_ <= WorkerState::kReady; }
-  /// A checkpoint is on its way to it, by Load or while it is staged.
+  /// Whether it could be given work and asks for none.
+  bool quiet() const {
+    return state_ == WorkerState::kReady && held.empty() && wants == 0 && asked == 0;
+  }
+  /// Whether a checkpoint is on its way to the worker, by Load or by following a staging.
   bool pulls() const {
     return state_ == WorkerState::kLoading || state_ == WorkerState::kFollowing;
   }
 
   std::string id;
   std::string host;
-  std::string device;  ///< "": its host has it no more
-  bool gpu = false;    ///< the device is one
+  std::string device;  ///< "": its host no longer has it
+  bool gpu = false;    ///< the device is a GPU
 
   // of the process
-  std::string profile;  ///< what it was started with last
-  int64_t run = 0;      ///< that it worked for last, or was started for; 0: none
-  bool on_gpu =
-      false;  ///< its program computes on the GPU; with other programs the device is only a name
-  std::string waits;     ///< who holds its GPU (kWaiting)
+  std::string profile;  ///< the command line of its last start
+  int64_t run = 0;      ///< the run that it last worked for or was started for; 0: none
+  /// Its program computes on the GPU; for other programs the device is only a name
+  bool on_gpu = false;
+  std::string waits;     ///< the process that holds its GPU (kWaiting)
   bool follows = false;  ///< its engine can follow a staging
-  std::optional<std::pair<int64_t, int64_t>>
-      following;                       ///< the run and the time that it was last told to follow
+  /// The run and the staging that it was last told to follow
+  std::optional<std::pair<int64_t, int64_t>> following;
   std::optional<std::string> loading;  ///< fingerprint of the last Load that was not refused
-  std::optional<EngineFacts> engine;   ///< that answered this Load
-  int64_t load_sent_us = 0;            ///< 0: not by this life of the orchestrator
-  int64_t load_moved_us =
-      0;  ///< when the Load was sent, or the worker last said that more bytes are there
-  int64_t pulled = 0,
-          to_pull = 0;  ///< bytes of what it loads or follows; 0 of 0 while it does not tell
-  int wants = 0;        ///< trials that it asked for
-  std::set<HeldTrial> held;
-  std::string cause;     ///< why the process is about to end; "" while nobody knows of anything
-  bool excused = false;  ///< it said why it ends, and that its device is not at fault
-  bool refuses = false;  ///< it can make no engine of what it was started with
+  std::optional<EngineFacts> engine;   ///< the engine that answered this Load
+  int64_t load_sent_us = 0;            ///< 0: an earlier orchestrator process sent it
+  int64_t load_moved_us = 0;           ///< when the Load was sent, or more bytes were last reported
+  /// Bytes of the checkpoint on its way; 0 of 0 until it tells
+  int64_t pulled = 0, to_pull = 0;
+  int wants = 0;  ///< trials that it asked for
+  HeldTrials held;
+  std::string cause;     ///< why the process is about to end; "": no reason is known
+  bool excused = false;  ///< it gave the reason for its end, and the device is not at fault
+  bool refuses = false;  ///< it can make no engine from its command line
 
   // of the slot
-  int restarts = 0;  ///< of this profile without progress between
-  std::set<std::string>
-      spent;      ///< profiles whose restarts are used up: it is not started with them again
-  struct Start {  ///< what comes after kStopping
+  int restarts = 0;  ///< with this profile and without progress between
+  /// Profiles with used-up restarts: it is not started with them again
+  std::set<std::string> spent;
+  int64_t quiet_us = 0;  ///< since when it is known to be quiet; 0: it is not
+  /// When it first said that it waits for its GPU, without an engine since; 0: it has not
+  int64_t claimed_us = 0;
+  /// It has said so for so long that runs no longer wait for its GPU
+  bool doubtful = false;
+  struct Start {  ///< the next process after kStopping
     std::string profile;
     int64_t run = 0;
     bool on_gpu = false;
   };
   std::optional<Start> next;
   int64_t due_us = 0;  ///< when the state ends by itself; 0: never
-  /// A question about the worker is with this run; 0: none is.
+  /// The run that is being asked about this worker; 0: none.
   int64_t asked = 0;
   bool asked_relief = false;
 
@@ -116,7 +128,7 @@ class WorkerSlot {
   WorkerState state_ = WorkerState::kAbsent;
 };
 
-/// The same for a metric process, which knows less: it is there or not.
+/// The same for a metric process, which has fewer states.
 enum class ScorerState { kAbsent, kIdle, kStarting, kReady, kPausing, kGivenUp };
 const char* Name(ScorerState state);
 
@@ -128,7 +140,7 @@ struct ScorerSlot {
   std::string cause;
   int restarts = 0;
   int64_t due_us = 0;
-  int64_t asked = 0;  ///< a question is with this run
+  int64_t asked = 0;  ///< the run that is being asked; 0: none
   bool asked_own = false;
 
   bool has_process() const {

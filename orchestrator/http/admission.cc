@@ -40,8 +40,8 @@ const Route& Admission::Admit(Request* request, int64_t now_us) {
   return route;
 }
 
-// Where tokens are in force a page of another name cannot know one. Where they are not, a name that
-// was made to point at this machine must not reach it from a browser.
+// With tokens no check is needed: a web page with another name cannot know one. Without tokens, a
+// name that was made to point at this machine must not reach it from a browser.
 void Admission::CheckHost(const Request& request) const {
   const std::string* host = request.headers.Find("Host");
   if (!rules_.tokens.empty() || host == nullptr) return;
@@ -103,7 +103,7 @@ void Admission::CheckToken(Request* request, const Route& route) const {
   request->principal = *principal;
 }
 
-// A browser names the page that a changing request comes from; others do not send the field.
+// A browser names the page that a changing request comes from. Other clients do not send the field.
 void Admission::CheckOrigin(const Request& request) const {
   const std::string* origin = request.headers.Find("Origin");
   if (origin == nullptr || !Changes(request.method)) return;

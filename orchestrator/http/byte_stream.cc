@@ -1,16 +1,14 @@
 #include "orchestrator/http/byte_stream.h"
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+
+#include "orchestrator/http/await.h"
 
 namespace evald::http {
 
 namespace asio = boost::asio;
 
-namespace {
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
-}
+namespace {}
 
 ByteStream::ByteStream(asio::ip::tcp::socket socket, asio::ssl::context* tls)
     : socket_(std::move(socket)) {

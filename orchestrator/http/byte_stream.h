@@ -8,8 +8,8 @@
 
 namespace evald::http {
 
-/// A TCP connection, with TLS or without. Errors come as values. One read and one write at a time,
-/// on the thread of its io_context. Internal to this room.
+/// A TCP connection with or without TLS. Errors are returned as values. One read and one write at a
+/// time, on the thread of its io_context. Internal to this room.
 class ByteStream {
  public:
   using error_code = boost::system::error_code;
@@ -19,15 +19,15 @@ class ByteStream {
   /// `tls` may be nullptr; it must outlive this.
   ByteStream(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls);
 
-  /// TLS's; nothing without it.
+  /// The handshake of TLS; does nothing without TLS.
   awaitable<error_code> Handshake();
-  /// Bytes read; 0 at the end and after an error.
+  /// Returns the number of bytes read; 0 at the end and after an error.
   awaitable<size_t> ReadSome(char* data, size_t bytes);
-  /// Writes all.
+  /// Writes all bytes.
   awaitable<error_code> Write(std::string_view bytes);
-  /// Says that no more will be sent.
+  /// Tells the peer that no more bytes will be sent.
   void EndSending();
-  /// Ends what is under way with an error.
+  /// Ends operations under way with an error.
   void Close();
 
  private:

@@ -5,16 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <ctime>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "orchestrator/http/await.h"
 #include "orchestrator/http/encode.h"
 #include "orchestrator/http/event_stream.h"
 #include "orchestrator/http/problem.h"
@@ -30,9 +29,7 @@ constexpr size_t kPieceBytes = 64 * 1024;
 constexpr size_t kLingerBytesMax = 1 << 20;
 constexpr std::chrono::milliseconds kLinger{1000};
 constexpr std::chrono::milliseconds kTunnelPause{5};
-constexpr std::chrono::milliseconds kTurnAway{
-    2000};  // for a caller who is refused, to say something
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+constexpr std::chrono::milliseconds kTurnAway{2000};  // for a refused caller to send a request
 
 // RFC 9110, 5.6.7: "Sun, 06 Nov 1994 08:49:37 GMT".
 std::string HttpDate() {
@@ -50,15 +47,16 @@ Response ProblemForException(const std::exception& error, const Request& request
   return ProblemResponse({500, "internal", "an internal error; the service's log says more"});
 }
 
-constexpr size_t kKeptForRequests = 64;  // of the connections that one address may have
+constexpr size_t kKeptForRequests = 64;  // connections of one address that are kept for requests
 
 size_t CountOf(const std::map<std::string, size_t>& counts, const std::string& of) {
   const auto found = counts.find(of);
   return found == counts.end() ? 0 : found->second;
 }
 
-// Each stream keeps a connection. Those who may only read must not keep all that an address may
-// have, which all users of a tunnel share, nor all that the service has.
+// Whether one more event stream may be opened. Each stream keeps a connection. Readers must not use
+// up all connections of an address, which all users of a tunnel share, nor all connections of the
+// service.
 bool MayFollow(const Shared& shared, const std::string& follower, const std::string& client) {
   const ServerOptions& options = shared.options;
   if (options.tokens.empty()) return true;
@@ -80,7 +78,7 @@ Response TooManyStreams(size_t most) {
        {{"Retry-After", "1"}}});
 }
 
-// Counts an event stream for as long as it is open.
+// Counts an event stream while it is open.
 struct OpenStream {
   OpenStream(Shared* shared_in, std::string follower_in, std::string client_in)
       : shared(shared_in), follower(std::move(follower_in)), client(std::move(client_in)) {
@@ -210,10 +208,10 @@ asio::awaitable<bool> Connection::ServeOne() {
   co_return written&& keep;
 }
 
-// The next request, whole, into the parser. False at the connection's end.
+// Reads the next request completely into the parser. False at the connection's end.
 asio::awaitable<bool> Connection::Receive(const Route** route) {
   const TimeLimits& time = shared_->options.time;
-  // Who has not shown yet that it may ask has no long time to be silent.
+  // A client without an admitted request may not be silent for long.
   Deadline(parser_.begun() || !known_ ? std::min(time.header, time.idle) : time.idle);
   while (!parser_.ReadHead()) {
     const bool begun = parser_.begun();
@@ -239,7 +237,8 @@ asio::awaitable<bool> Connection::Receive(const Route** route) {
   co_return true;
 }
 
-// Answers what is not admitted. The connection goes on only when all of the request was read.
+// Answers a request that is not admitted. The connection goes on only if all of the request was
+// read.
 asio::awaitable<bool> Connection::Refuse(const ProblemError& error, const Request& head) {
   const int status = error.problem().status;
   shared_->statistics.Count({head.route.empty() ? "other" : head.method, head.route, status}, 0,
@@ -260,7 +259,7 @@ asio::awaitable<Response> Connection::Handle(const Route& route,
                                              std::shared_ptr<const Request> request) {
   answer_.reset();
   Deadline(shared_->options.time.answer);
-  // The answer may come from any thread, and after this connection or the server has gone.
+  // The answer may come from any thread, and after this connection or the server is gone.
   Responder responder(
       [self = weak_from_this(), weak = std::weak_ptr<Shared>(shared_)](Response response) {
         const std::shared_ptr<Shared> shared = weak.lock();
@@ -277,7 +276,7 @@ asio::awaitable<Response> Connection::Handle(const Route& route,
   } catch (const std::exception& error) {
     responder(ProblemForException(error, *request));
   }
-  responder = Responder([](Response) {});  // the handler's own copies decide from here
+  responder = Responder([](Response) {});  // only the handler's copies are left
   while (!answer_ && !gone_) static_cast<void>(co_await signal_.async_wait(kAwait));
   Response response = answer_ ? std::move(*answer_) : Response();
   answer_.reset();
@@ -349,7 +348,8 @@ asio::awaitable<bool> Connection::WriteFile(const FileBody& file) {
     const size_t want = std::min<uint64_t>(piece.size(), file.bytes - offset);
     const ssize_t got =
         ::pread(file.fd.get(), piece.data(), want, static_cast<off_t>(file.begin + offset));
-    if (got <= 0) co_return false;  // shorter than it was: the length that was sent is not kept
+    // The file has become shorter: the announced length cannot be kept
+    if (got <= 0) co_return false;
     const bool written =
         co_await Write(std::string_view(piece).substr(0, static_cast<size_t>(got)));
     if (!written) co_return false;
@@ -389,7 +389,7 @@ asio::awaitable<bool> Connection::WriteEvents(EventSource* source, bool chunked,
   co_return false;
 }
 
-// Until the source has more or, with *silent, for as long as a stream may be silent.
+// Waits until the source has more or, with *silent set, as long as a stream may be silent.
 asio::awaitable<void> Connection::WaitForMore(bool* silent) {
   NoDeadline();
   if (more_ || gone_) co_return;
@@ -398,7 +398,7 @@ asio::awaitable<void> Connection::WaitForMore(bool* silent) {
   *silent = !error;
 }
 
-// A follower has nothing more to say; that reading ends is how its going is noticed.
+// A follower sends nothing more. The end of reading shows that it has gone.
 asio::awaitable<void> Connection::WatchForEnd() {
   char data[1024];
   size_t bytes = 1;
@@ -406,7 +406,7 @@ asio::awaitable<void> Connection::WatchForEnd() {
   Close();
 }
 
-// Sends what the tunnel has until either side ends.
+// Sends the tunnel's bytes until either side ends.
 asio::awaitable<void> Connection::RunTunnel(Tunnel* tunnel) {
   streaming_ = true;
   tunnel->OnMore([self = weak_from_this(), weak = std::weak_ptr<Shared>(shared_)] {
@@ -437,11 +437,12 @@ asio::awaitable<void> Connection::RunTunnel(Tunnel* tunnel) {
 }
 
 asio::awaitable<void> Connection::ReadTunnel(std::shared_ptr<Tunnel> tunnel) {
-  const std::shared_ptr<Connection> self = shared_from_this();  // its stream is read
+  // Keeps the stream that is being read
+  const std::shared_ptr<Connection> self = shared_from_this();
   char data[kReadBytes];
   asio::steady_timer pause(shared_->context);
   while (!gone_) {
-    if (tunnel->full()) {  // what is not read stays in the kernel, and the other end waits
+    if (tunnel->full()) {  // unread bytes stay in the kernel, and the other end waits
       pause.expires_after(kTunnelPause);
       static_cast<void>(co_await pause.async_wait(kAwait));
       continue;
@@ -453,7 +454,7 @@ asio::awaitable<void> Connection::ReadTunnel(std::shared_ptr<Tunnel> tunnel) {
   Close();
 }
 
-// Lets the peer read the answer before the connection is reset by what it still sends.
+// Lets the peer read the answer, before bytes that it still sends reset the connection.
 asio::awaitable<void> Connection::Linger() {
   Deadline(kLinger);
   stream_.EndSending();

@@ -16,8 +16,8 @@
 
 namespace evald::http {
 
-/// What the connections of a server share. Internal to this room; server's thread only, except that
-/// `context` may be posted to.
+/// State that all connections of a server share. Internal to this room; server's thread only,
+/// except that any thread may post to `context`.
 struct Shared {
   Shared(const ServerOptions& options_in, Router router);
 
@@ -25,14 +25,14 @@ struct Shared {
   ServerOptions options;
   Admission admission;
   Statistics statistics;
-  std::map<std::string, size_t> streams;       ///< event streams that are open, by the token's name
-  std::map<std::string, size_t> streams_from;  ///< the same by the client's address
+  std::map<std::string, size_t> streams;       ///< open event streams by the token's name
+  std::map<std::string, size_t> streams_from;  ///< open event streams by the client's address
   bool closing = false;
 };
 
-/// One client: reads requests, has them admitted and handled, writes the answers, one after the
-/// other. Each step has a deadline; the server calls Expire() now and then, which closes the socket
-/// when it has passed. Internal to this room; server's thread only.
+/// One client. Reads requests, has them admitted and handled, and writes the answers, one after
+/// another. Each step has a deadline: the server calls Expire() now and then, which closes the
+/// socket if the deadline has passed. Internal to this room; server's thread only.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Clock = std::chrono::steady_clock;
@@ -43,21 +43,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
              std::string client, boost::asio::ssl::context* tls);
   ~Connection();
 
-  /// Until the connection ends.
+  /// Runs until the connection ends.
   awaitable<void> Run();
-  /// In place of Run(): answers whatever comes with `problem`, without looking at it, and ends.
+  /// Called in place of Run(): answers any request with `problem`, without looking at it, and ends.
   awaitable<void> TurnAway(const Problem& problem);
   void Expire(Clock::time_point now);
-  /// Lets an answer under way end; closes an idle connection and an event stream.
+  /// Lets an answer under way end. Closes an idle connection or an event stream.
   void WindDown();
   void Close();
 
   const std::string& client() const { return client_; }
-  /// Whether a request of it was admitted: with a token, or, where no tokens are in force, at all.
+  /// Whether one of its requests was admitted: with a token or, if no tokens are in force, at all.
   bool known() const { return known_; }
-  /// Whether it is between two requests, and no byte of the next has come.
+  /// Whether it is between two requests and no byte of the next one has come.
   bool idle() const { return idle_ && !parser_.begun(); }
-  /// When it connected, or its last request ended.
+  /// The time when it connected, or when its last request ended.
   Clock::time_point since() const { return since_; }
 
  private:
@@ -83,14 +83,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string client_;
   ByteStream stream_;
   RequestParser parser_;
-  boost::asio::steady_timer signal_;  ///< cancelled to wake whoever waits on it
+  boost::asio::steady_timer signal_;  ///< cancelled to wake the coroutine that waits on it
   Clock::time_point deadline_;
   std::optional<Response> answer_;
   Clock::time_point since_ = Clock::now();
   bool known_ = false;
   bool idle_ = true;  ///< between requests
   bool streaming_ = false;
-  bool more_ = false;  ///< the event source has something
+  bool more_ = false;  ///< the event source has new frames
   bool gone_ = false;
 };
 

@@ -12,8 +12,8 @@
 namespace evald::http {
 namespace {
 
-// Below, the header of a gzip answer costs more than it saves; above, compressing would hold the
-// server's thread for too long.
+// Smaller bodies gain less than the gzip header costs. Larger ones would hold the server's thread
+// for too long.
 constexpr size_t kGzipBytesMin = 1400;
 constexpr size_t kGzipBytesMax = 4 << 20;
 

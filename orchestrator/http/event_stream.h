@@ -7,16 +7,16 @@
 
 namespace evald::http {
 
-/// Where an event stream (Server-Sent Events, WHATWG HTML 9.2) gets its bytes. The connection asks
-/// when it can write, so that a follower who reads slowly costs a cursor and not a buffer; one who
-/// does not take a piece within the server's write limit is disconnected and may resume with
+/// The source of an event stream's bytes (Server-Sent Events, WHATWG HTML 9.2). The connection asks
+/// it when it can write, so a follower who reads slowly costs a cursor and not a buffer. A follower
+/// who does not take a piece within the server's write limit is disconnected, and may resume with
 /// Last-Event-ID. Server's thread only.
 class EventSource {
  public:
   virtual ~EventSource() = default;
-  /// The next whole frames, about `bytes_max` together; "" when there is nothing new.
+  /// The next whole frames, about `bytes_max` together; "" if there is nothing new.
   virtual std::string Next(size_t bytes_max) = 0;
-  /// `wake` is to be called when Next() has something again. "" of Next() ends until then.
+  /// Sets `wake`, to be called when Next() has frames again after it returned "".
   virtual void OnMore(std::function<void()> wake) = 0;
 };
 

@@ -18,12 +18,12 @@ namespace evald::http {
 class EventSource;
 class Tunnel;
 
-/// Header fields in the order they came; names compare without regard to case.
+/// Header fields in the order in which they came. Names compare without regard to case.
 class Headers {
  public:
   void Add(std::string name, std::string value);
   void Set(std::string_view name, std::string value);
-  /// The first field of that name, or nullptr.
+  /// The first field with that name, or nullptr.
   const std::string* Find(std::string_view name) const;
   std::string Get(std::string_view name) const;
   size_t Count(std::string_view name) const;
@@ -33,8 +33,8 @@ class Headers {
   std::vector<std::pair<std::string, std::string>> fields_;
 };
 
-/// One request. `path` is decoded segment by segment, so that a segment may hold a "/" that was
-/// sent as %2F and never becomes two.
+/// One request. `path` is decoded segment by segment: a "/" that was sent as %2F stays within its
+/// segment.
 struct Request {
   std::string method;
   std::string target;             ///< as it was sent
@@ -43,9 +43,9 @@ struct Request {
   Headers headers;
   std::string body;
   std::string client;                             ///< the peer's address, without its port
-  Principal principal;                            ///< who asks
+  Principal principal;                            ///< the caller
   std::string route;                              ///< the template that matched: "/v1/runs/{run}"
-  std::map<std::string, std::string> parameters;  ///< what stood for the template's {names}
+  std::map<std::string, std::string> parameters;  ///< values of the template's {names}
 };
 
 /// Part of an open file, sent piece by piece: memory does not grow with the file.
@@ -55,8 +55,8 @@ struct FileBody {
   uint64_t begin = 0;  ///< offset of the first byte
 };
 
-/// One response: `body`, or `file`, or `events` (an event stream that lasts until either side
-/// ends), or, with status 101, `tunnel`.
+/// One response: `body`, or `file`, or `events` (an event stream that lasts until either side ends)
+/// or, with status 101, `tunnel`.
 struct Response {
   int status = 200;
   Headers headers;
@@ -66,9 +66,9 @@ struct Response {
   std::shared_ptr<Tunnel> tunnel;
 };
 
-/// Answers one request, once, from any thread, then or later. When the last copy goes without
-/// having answered, the answer is a 500 problem document. After the client or the server has gone
-/// an answer is dropped.
+/// Answers one request, once, from any thread, at once or later. If the last copy is destroyed
+/// unanswered, the answer is a 500 problem document. An answer after the client or the server is
+/// gone is dropped.
 class Responder {
  public:
   explicit Responder(std::function<void(Response)> send);
@@ -79,8 +79,7 @@ class Responder {
   std::shared_ptr<State> state_;
 };
 
-/// Called on the server's thread; must not block for long. What it throws becomes a problem
-/// document.
+/// Called on the server's thread; must not block for long. Its exceptions become problem documents.
 using Handler = std::function<void(const std::shared_ptr<const Request>&, Responder)>;
 
 Response JsonResponse(int status, std::string json);

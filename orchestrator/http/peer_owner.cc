@@ -26,10 +26,9 @@ namespace {
 constexpr std::array<uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 const Caller kGone{false, "the caller has closed its socket", true};
 const Caller kUnknown{false, "the kernel cannot say now who calls", false, true};
-// Sockets come and go while the kernel walks its tables, so that one that is there may be passed
-// over.
+// Sockets come and go while the kernel walks its tables, so a socket that is there may be missed.
 constexpr int kLooksMax = 3;
-constexpr timeval kAnswerLimit{1, 0};  // the kernel answers within the call that asks
+constexpr timeval kAnswerLimit{1, 0};  // the kernel answers within the asking call
 
 bool IsIpv4(const TcpEnd& end) {
   return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), end.ip.begin());
@@ -50,7 +49,8 @@ TcpEnd Ipv6End(const void* address, uint16_t port) {
   return end;
 }
 
-// What getsockname or getpeername, `ask`, says of the socket; nothing when it is not connected.
+// The end that `ask`, getsockname or getpeername, gives for the socket. Nothing if it is not
+// connected.
 std::optional<TcpEnd> EndOf(int socket, int (*ask)(int, sockaddr*, socklen_t*)) {
   sockaddr_storage storage{};
   socklen_t bytes = sizeof storage;
@@ -102,7 +102,7 @@ ListedSocket SocketOf(const inet_diag_msg& message) {
 
 // ---- /proc/net
 
-// "0100007F:1F90": words of four bytes as this machine reads them, then the port.
+// Parses "0100007F:1F90": words of four bytes in this machine's byte order, then the port.
 std::optional<TcpEnd> ParseProcNetEnd(std::string_view text) {
   const size_t colon = text.find(':');
   if (colon != 8 && colon != 32) return std::nullopt;
@@ -138,7 +138,7 @@ std::vector<std::string_view> Words(std::string_view line) {
 
 // ---- whether the kernel can say
 
-// Two connected sockets of this process, to try the look-ups on.
+// Two connected sockets of this process, for a trial of the look-ups.
 struct OwnConnection {
   OwnConnection()
       : listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
@@ -156,8 +156,8 @@ struct OwnConnection {
   bool connected = false;
 };
 
-// Whether others' processes would bear this process's user id: within a user namespace all users
-// that it does not map are shown as the overflow user.
+// Whether other users' processes would have this process's user id. Within a user namespace, all
+// users that it does not map are shown as the overflow user.
 bool OthersLookLikeUs() {
   try {
     if (std::to_string(::geteuid()) != Trim(ReadFile("/proc/sys/kernel/overflowuid"))) return false;
@@ -203,8 +203,8 @@ LookUp AskSockDiag(const TcpEnd& own, const TcpEnd& other) {
   if (header->nlmsg_len > static_cast<size_t>(bytes)) return {};
   if (header->nlmsg_type == NLMSG_ERROR && header->nlmsg_len >= NLMSG_LENGTH(sizeof(nlmsgerr))) {
     const auto* error = static_cast<const nlmsgerr*>(NLMSG_DATA(header));
-    // ENOENT is also the answer of a kernel without the module for TCP: PeerOwner tries on a socket
-    // of its own.
+    // A kernel without the module for TCP also answers ENOENT. PeerOwner finds that out with a
+    // socket of its own.
     return {error->error == -ENOENT, std::nullopt};
   }
   if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
@@ -280,8 +280,8 @@ Caller PeerOwner::Of(int socket) const {
     if (found.possible) caller = Judge(found.socket, *peer, *server, ::geteuid());
   }
   if (!found.possible) return kUnknown;
-  // While this end is connected nobody else can have a socket with the caller's address and port.
-  // After a reset somebody could, and what the reset caller had sent could still be read: hence a
+  // While this end is connected, no one else can have a socket with the caller's address and port.
+  // After a reset someone could, and bytes from the reset caller could still be read: hence a
   // second look.
   if ((caller.accepted || !found.socket) && !EndOf(socket, ::getpeername)) return kGone;
   return caller;

@@ -10,9 +10,9 @@
 
 namespace evald::http {
 
-/// What went wrong with a request, as RFC 9457 (Problem Details for HTTP APIs) shapes it:
-/// {"type","title","status","detail"} and, of evald's own, "remedy" and "errors". `code` names the
-/// kind of problem; the document's "type" is "urn:evald:problem:<code>", "about:blank" for "".
+/// A fault of a request in the form of RFC 9457 (Problem Details for HTTP APIs):
+/// {"type","title","status","detail"} and evald's own "remedy" and "errors". `code` names the kind
+/// of problem: the document's "type" is "urn:evald:problem:<code>", or "about:blank" for "".
 struct Problem {
   int status = 500;
   std::string code;
@@ -23,7 +23,7 @@ struct Problem {
   std::vector<std::pair<std::string, std::string>> headers;  ///< Allow, Retry-After, ...
 };
 
-/// Thrown by a handler; the server answers with the problem.
+/// Thrown by a handler. The server answers with the problem.
 class ProblemError : public std::exception {
  public:
   explicit ProblemError(Problem problem) : problem_(std::move(problem)) {}
@@ -37,8 +37,8 @@ class ProblemError : public std::exception {
 /// application/problem+json, not to be cached.
 Response ProblemResponse(const Problem& problem);
 
-/// kUsage 409, kInput 422, kInfrastructure 503 with Retry-After, kInternal 500. What an internal
-/// error says stays in the log.
+/// kUsage gives 409, kInput 422, kInfrastructure 503 with Retry-After, kInternal 500. The text of
+/// an internal error stays in the log.
 Problem ProblemFor(const Error& error);
 
 }  // namespace evald::http

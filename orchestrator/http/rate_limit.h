@@ -7,15 +7,15 @@
 namespace evald::http {
 
 /// A token bucket per client: `per_second` requests on average, `burst` at once. Knows at most
-/// `clients_max` clients; when more come, those whose bucket is full again are forgotten, then all.
-/// No clock of its own; one thread at a time.
+/// `clients_max` clients. If more come, clients with full buckets are forgotten, then all. No clock
+/// of its own; one thread at a time.
 class RateLimit {
  public:
   RateLimit(double per_second, double burst, size_t clients_max = 10'000)
       : per_second_(per_second), burst_(burst), clients_max_(clients_max) {}
 
-  /// Takes one request of `client` at `now_us` (any steady clock, microseconds). 0 when it may go
-  /// on, else the seconds until it may.
+  /// Takes one request of `client` at `now_us` (any steady clock, microseconds). Returns 0 if it
+  /// may go on, otherwise the seconds until it may.
   double Take(const std::string& client, int64_t now_us);
 
  private:

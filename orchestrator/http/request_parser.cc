@@ -14,10 +14,10 @@ namespace {
 
 namespace beast = boost::beast;
 
-// Longest line between the chunks of a body, and longest trailer.
+// The longest line between the chunks of a body, and the longest trailer.
 constexpr size_t kChunkLineBytesMax = 8 * 1024;
 
-// What Beast's parser objects to.
+// The problem for an error of Beast's parser.
 Problem ProblemOf(const beast::error_code& error, uint64_t header_bytes_max,
                   uint64_t body_bytes_max) {
   if (error == beast::http::error::header_limit) {
@@ -69,11 +69,12 @@ void RequestParser::Feed(std::string_view bytes) {
 
 bool RequestParser::begun() const { return consumed_ < input_.size() || state_->parser.got_some(); }
 
-// Hands bytes to the parser until it has what was asked for or wants more than there is.
+// Feeds bytes to the parser until it has reached the end of the header or body, or needs more
+// bytes.
 bool RequestParser::Advance(bool to_end) {
   auto& parser = state_->parser;
   while (to_end ? !parser.is_done() : !parser.is_header_done()) {
-    // An empty line or two before a request are to be ignored (RFC 9112, 2.2).
+    // Empty lines before a request are ignored (RFC 9112, 2.2).
     while (!parser.got_some() && consumed_ < input_.size() &&
            (input_[consumed_] == '\r' || input_[consumed_] == '\n')) {
       ++consumed_;
@@ -98,8 +99,8 @@ bool RequestParser::Advance(bool to_end) {
   return true;
 }
 
-// Beast joins folded lines (obs-fold) with blanks. Others might not: RFC 9112, 5.2 has servers
-// refuse them.
+// Looks for folded lines (obs-fold), which servers must refuse (RFC 9112, 5.2). Beast joins them
+// with blanks; others might not.
 void RequestParser::LookForFolds(std::string_view head) {
   for (const char c : head) {
     if (state_->line_ended && (c == ' ' || c == '\t')) state_->folded = true;
@@ -162,7 +163,7 @@ void RequestParser::LimitBody(uint64_t bytes_max) {
     Refuse(413, "body-size",
            fmt::format("the body has {} bytes, at most {} are taken here", *announced, bytes_max));
   }
-  // Beast counts its limit down as a body comes in; nothing of this one has.
+  // Beast counts its limit down while a body comes in. None of this body has come.
   if (!state_->parser.is_done()) state_->parser.body_limit(bytes_max);
 }
 

@@ -10,16 +10,16 @@
 
 namespace evald::http {
 
-/// What one request may weigh.
+/// The largest sizes of one request.
 struct RequestLimits {
   uint32_t header_bytes_max = 16 * 1024;  ///< request line and header fields together
-  uint64_t body_bytes_max = 1 << 20;      ///< for any route; a route's own limit may be lower
+  uint64_t body_bytes_max = 1 << 20;      ///< for any route; a route's own limit is not higher
 };
 
 /// Turns the bytes of a connection into requests (HTTP/1.0 and 1.1, RFC 9112, by Boost.Beast's
-/// parser). No socket, no clock: bytes go in, requests come out, and bytes after a request's end
-/// wait for the next (pipelining). Throws ProblemError for what is no request or exceeds a limit:
-/// 400, 413, 414, 431, 501 or 505; the connection cannot go on after that.
+/// parser). No socket and no clock. Bytes after a request's end are kept for the next one
+/// (pipelining). Throws ProblemError if the bytes are no request or exceed a limit: 400, 413, 414,
+/// 431, 501 or 505. The connection cannot go on after that.
 class RequestParser {
  public:
   explicit RequestParser(const RequestLimits& limits);
@@ -28,28 +28,28 @@ class RequestParser {
   /// Takes bytes that arrived.
   void Feed(std::string_view bytes);
 
-  /// Whether bytes of a request that is not whole yet have arrived.
+  /// Whether bytes of an incomplete request have arrived.
   bool begun() const;
 
-  /// Whether something was thrown.
+  /// Whether an exception was thrown.
   bool broken() const { return broken_; }
 
-  /// Tries to get on to the end of the header. True once it is reached: `head()` is valid.
+  /// Parses up to the end of the header, if it has arrived. Once true, `head()` is valid.
   bool ReadHead();
   /// Method, target, path, query and headers. The body is still empty.
   Request& head();
   /// Whether the sender waits for "100 Continue" before it sends the body.
   bool expects_continue() const;
-  /// The connection may be used again after this request.
+  /// Whether the connection may be used again after this request.
   bool keep_alive() const;
-  /// The request was HTTP/1.1, so that an answer may be chunked.
+  /// Whether the request was HTTP/1.1, so that an answer may be chunked.
   bool version_1_1() const;
-  /// Lowers the limit on this body. Throws ProblemError(413) when its announced length exceeds it.
+  /// Lowers the limit on this body. Throws ProblemError(413) if its announced length exceeds it.
   void LimitBody(uint64_t bytes_max);
 
-  /// Tries to get on to the end of the body. True once it is there.
+  /// Parses up to the end of the body. True once it has arrived.
   bool ReadBody();
-  /// The whole request; the parser begins the next one.
+  /// The complete request. The parser begins the next one.
   Request Take();
 
  private:
@@ -62,7 +62,7 @@ class RequestParser {
 
   RequestLimits limits_;
   std::string input_;
-  size_t consumed_ = 0;  ///< how much of input_ the current request has used
+  size_t consumed_ = 0;  ///< bytes of input_ that the current request has used
   bool broken_ = false;
   std::unique_ptr<State> state_;
 };

@@ -12,7 +12,7 @@ namespace {
 
 bool IsParameter(std::string_view part) { return part.starts_with('{') && part.ends_with('}'); }
 
-// How a path fits a template: the number of fixed segments, or -1.
+// Matches a path with a template. Returns the number of fixed segments, or -1.
 int Match(const std::string& pattern, const std::vector<std::string>& path,
           std::map<std::string, std::string>* parameters) {
   std::vector<std::string> parts = Split(std::string_view(pattern).substr(1), '/');

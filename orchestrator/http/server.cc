@@ -4,16 +4,15 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <map>
 #include <set>
 #include <thread>
 
 #include "base/log.h"
+#include "orchestrator/http/await.h"
 #include "orchestrator/http/connection.h"
 #include "orchestrator/http/peer_owner.h"
 #include "orchestrator/http/problem.h"
@@ -25,17 +24,16 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using error_code = boost::system::error_code;
 
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds kSweep{100};
 constexpr std::chrono::milliseconds kPauseAfterAcceptError{100};
-constexpr int kSendBufferBytes = 128 * 1024;  // what the kernel may hold for one client
-constexpr size_t kStrangersMax =
-    32;  // refused callers who are told why at one time; more are cut off
+constexpr int kSendBufferBytes = 128 * 1024;  // bytes that the kernel may hold for one client
+// Refused callers who are told why at one time; others are cut off
+constexpr size_t kStrangersMax = 32;
 constexpr size_t kStrangersLoggedMax = 100;
-constexpr std::chrono::seconds kRest{
-    1};  // a client that has just been answered may be about to ask again
+// A client that has just been answered may be about to ask again
+constexpr std::chrono::seconds kRest{1};
 
-// To a caller who is not served.
+// The answer to a caller who is not served.
 Problem OtherUser(const Caller& caller) {
   if (caller.unknown) {
     return {503,
@@ -54,7 +52,7 @@ Problem OtherUser(const Caller& caller) {
           "start a service of your own"};
 }
 
-// For a client over the limit, who is not listened to.
+// The answer to a client over the limit. Its request is not read.
 std::string FullAnswer() {
   const Response response = ProblemResponse({503, "connections", "too many connections"});
   return fmt::format(
@@ -85,6 +83,17 @@ void RequireGuards(const ServerOptions& options) {
   if (options.tokens.empty()) {
     throw Error(ErrorKind::kUsage, fmt::format("listening on {} needs tokens", options.address),
                 "give a token file, or listen on 127.0.0.1");
+  }
+}
+
+// The memory for bodies is bounded for each connection. A route that promised to take more would
+// refuse bodies that its callers may send.
+void RequireBounds(const RequestLimits& limits, const Router& router) {
+  for (const Route& route : router.routes()) {
+    if (route.body_bytes_max <= limits.body_bytes_max) continue;
+    throw Error(ErrorKind::kInternal,
+                fmt::format("{} {}: takes a body of {} bytes, expected at most {}", route.method,
+                            route.path, route.body_bytes_max, limits.body_bytes_max));
   }
 }
 
@@ -142,9 +151,9 @@ struct Server::State {
   tcp::acceptor acceptor{shared->context};
   std::set<std::shared_ptr<Connection>> connections;
   std::map<std::string, size_t> per_client;
-  std::optional<PeerOwner> peer_owner;            // where no tokens are in force
-  std::set<std::shared_ptr<Connection>> evicted;  // of `connections`: closed, and about to go
-  size_t strangers = 0;  // of `connections`: those that are being turned away
+  std::optional<PeerOwner> peer_owner;            // if no tokens are in force
+  std::set<std::shared_ptr<Connection>> evicted;  // of `connections`: closed and about to go
+  size_t strangers = 0;  // of `connections`: the number that is being turned away
   std::set<std::string> strangers_logged;
   std::chrono::steady_clock::time_point close_all_at = std::chrono::steady_clock::time_point::max();
   uint16_t port = 0;
@@ -176,15 +185,15 @@ asio::awaitable<void> Server::State::Accept() {
   while (!shared->closing) {
     auto [error, socket] = co_await acceptor.async_accept(kAwait);
     if (shared->closing) break;
-    if (error) {  // no file descriptors left, for example
+    if (error) {  // for example, no file descriptors are left
       asio::steady_timer pause(shared->context, kPauseAfterAcceptError);
       static_cast<void>(co_await pause.async_wait(kAwait));
       continue;
     }
     try {
       Take(std::move(socket));
-    } catch (
-        const std::exception& failed) {  // no memory, say: that caller is lost, the next is served
+      // For example, no memory is left: this caller is lost, the next is served
+    } catch (const std::exception& failed) {
       log::Error("http: a connection cannot be taken: {}", failed.what());
     }
   }
@@ -218,9 +227,9 @@ void Server::State::Take(tcp::socket socket) {
   asio::co_spawn(shared->context, Serve(std::move(connection), client), asio::detached);
 }
 
-// The connection that gives way first, of those with or without an admitted request: of the address
-// that has most of them, the one that has waited longest. Who has had a request admitted gives way
-// only while it is idle.
+// The connection that gives way first, among those with or without an admitted request (`known`):
+// the one that has waited longest, of the address that has most connections. A connection with an
+// admitted request gives way only while it is idle.
 std::shared_ptr<Connection> Server::State::Expendable(const std::string& only_of,
                                                       bool known) const {
   std::shared_ptr<Connection> best;
@@ -240,8 +249,8 @@ std::shared_ptr<Connection> Server::State::Expendable(const std::string& only_of
   return best;
 }
 
-// Makes room for one more connection of `client`, at the cost of one that is of less use; false
-// when there is none. So connections that say nothing cannot shut out those that have a token.
+// Makes room for one more connection of `client` by closing one of less use. False if there is
+// none. So silent connections cannot shut out those with a token.
 bool Server::State::MakePlace(const std::string& client) {
   const auto held = per_client.find(client);
   const bool client_full =
@@ -259,8 +268,8 @@ bool Server::State::MakePlace(const std::string& client) {
   return true;
 }
 
-// Another user's call takes no place of the service's own user: few are answered at one time, and
-// not for long.
+// Takes a call of another user. It uses no place of the service's own user: few such calls are
+// answered at one time, and not for long.
 void Server::State::TakeStranger(tcp::socket socket, const Caller& caller) {
   ++shared->statistics.connections_refused_total;
   if (!caller.gone && strangers_logged.size() < kStrangersLoggedMax &&
@@ -300,7 +309,8 @@ asio::awaitable<void> Server::State::Serve(std::shared_ptr<Connection> connectio
   if (evicted.erase(connection) == 0) Leave(client);
 }
 
-// Closes what is too slow and, when the server ends, what is left; ends itself after that.
+// Closes connections that are too slow and, when the server ends, those that are left. Ends itself
+// after that.
 asio::awaitable<void> Server::State::Sweep() {
   asio::steady_timer timer(shared->context);
   while (!shared->closing || !connections.empty()) {
@@ -327,6 +337,7 @@ void Server::State::WindDown(std::chrono::milliseconds grace) {
 
 Server::Server(ServerOptions options, Router router) {
   RequireGuards(options);
+  RequireBounds(options.request, router);
   state_ = std::make_shared<State>(options, std::move(router));
   state_->Listen();
   asio::io_context& context = state_->shared->context;

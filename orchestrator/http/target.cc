@@ -5,7 +5,6 @@
 #include "base/text.h"
 
 namespace evald::http {
-namespace {
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -13,6 +12,8 @@ int HexDigit(char c) {
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
 }
+
+namespace {
 
 bool ParsePath(std::string_view path, Request* request) {
   if (path.empty() || path.front() != '/') return false;

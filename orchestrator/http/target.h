@@ -8,16 +8,19 @@
 
 namespace evald::http {
 
-/// Percent-decoding (RFC 3986, 2.1). Nothing when a "%" is not followed by two hexadecimal digits,
-/// or when the result is not UTF-8 or holds a NUL. `plus_is_space` as in a query of a form.
+/// The value of a hexadecimal digit, or -1.
+int HexDigit(char c);
+
+/// Percent-decoding (RFC 3986, 2.1). Nothing if a "%" is not followed by two hexadecimal digits, or
+/// if the result is not UTF-8 or holds a NUL. `plus_is_space`: as in a form's query.
 std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_space = false);
 
-/// Percent-encodes all but unreserved characters.
+/// Percent-encodes all except unreserved characters.
 std::string PercentEncode(std::string_view text);
 
 /// Sets `path` and `query` of `request` from its target: origin-form, or absolute-form, whose
-/// authority takes the place of the Host field (RFC 9112, 3.2.2). False for anything else, for
-/// segments "." and "..", and for what does not decode.
+/// authority replaces the Host field (RFC 9112, 3.2.2). False for any other form, for segments "."
+/// and "..", and for a target that cannot be decoded.
 bool ParseTarget(Request* request);
 
 }  // namespace evald::http

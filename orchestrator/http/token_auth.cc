@@ -11,18 +11,12 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "orchestrator/http/message.h"
+#include "orchestrator/http/target.h"
 
 namespace evald::http {
 namespace {
 
 constexpr size_t kTokenBytesMin = 16;
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 Role ParseRole(std::string_view name) {
   for (const Role role : {Role::kRead, Role::kSubmit, Role::kAdmin, Role::kWorker}) {

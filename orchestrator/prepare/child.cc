@@ -25,11 +25,11 @@ namespace {
 constexpr size_t kLineBytesMax = size_t{32} << 20;
 constexpr size_t kSaidBytesMax = size_t{256} << 20;
 constexpr int kPollMs = 100;
-constexpr int64_t kCollectMicros =
-    2'000'000;  // between closing its output, or being killed, and having ended
+// From closing its output, or from SIGKILL, to its end
+constexpr int64_t kCollectMicros = 2'000'000;
 constexpr useconds_t kWaitMicros = 2'000;
 
-// Of the environment: what says how to run, never a key or token.
+// Whether a variable is passed on: those that say how to run, never a key or token.
 bool IsPassedOn(std::string_view variable) {
   static constexpr std::string_view kBegins[] = {"PATH=",         "HOME=",
                                                  "TMPDIR=",       "TZ=",
@@ -43,7 +43,7 @@ bool IsPassedOn(std::string_view variable) {
                      [&](std::string_view begin) { return variable.starts_with(begin); });
 }
 
-// The process and our end of its standard input and output.
+// The process, and our end of its standard input and output.
 class Child {
  public:
   Child(const std::filesystem::path& program, double grace_seconds);
@@ -52,9 +52,9 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   int socket() const { return socket_.get(); }
-  // Asks the process to end, then kills it.
+  // Sends SIGTERM to the process, then SIGKILL.
   void End();
-  // Waits until it has ended, at most until then.
+  // Waits until the process has ended, at most until `until_us`.
   bool Collect(int64_t until_us);
   int wait_status() const { return status_; }
 
@@ -127,7 +127,7 @@ void Child::End() {
   while (!Collect(MonotonicMicros() + kCollectMicros)) log::Error("process {} does not end", pid_);
 }
 
-// Its input is written while its output is read: neither waits for the other.
+// Writes the input while it reads the output, so that neither waits for the other.
 class Talk {
  public:
   Talk(const ChildOrder& order, const std::function<void(std::string_view)>& on_line)
@@ -135,7 +135,7 @@ class Talk {
         on_line_(on_line),
         until_us_(MonotonicMicros() + static_cast<int64_t>(order.seconds * 1e6)) {}
 
-  // Until it closes its output, or has to be ended.
+  // Talks until the process closes its output or must be ended.
   ChildEnd::Why With(int socket) {
     while (true) {
       if (order_.cancelled && order_.cancelled()) return ChildEnd::Why::kCancelled;

@@ -7,33 +7,32 @@
 
 namespace evald {
 
-/// Says whether whoever waits for a process no longer wants its answer. The thread that waits asks
-/// ten times a second.
+/// Whether the answer of a process is no longer wanted. The waiting thread asks ten times a second.
 using Cancelled = std::function<bool()>;
 
-/// A program that is started to work off one input.
+/// A program to start, and its input.
 struct ChildOrder {
-  std::filesystem::path program;  ///< called with this process's id and the level of the log
+  std::filesystem::path program;  ///< called with this process's id and the log level
   std::string input;              ///< its standard input
-  double seconds = 0;             ///< that it may take
-  Cancelled cancelled;            ///< ends it; none: nobody cancels it
-  double grace_seconds = 2;  ///< from asking it to end until it is killed; 0: it is killed at once
+  double seconds = 0;             ///< the most time that it may take
+  Cancelled cancelled;            ///< ends the program; none: it is never cancelled
+  double grace_seconds = 2;       ///< from SIGTERM to SIGKILL; 0: it is killed at once
 };
 
-/// How it ended.
+/// How the program ended.
 struct ChildEnd {
   enum class Why { kEnded, kTimeout, kCancelled, kTooMuchSaid };
-  Why why = Why::kEnded;  ///< of itself, or what it was ended for
+  Why why = Why::kEnded;  ///< the reason why it ended or was ended
   int status = 0;         ///< kEnded: its exit status,
-  int signal = 0;         ///< or the signal that ended it
+  int signal = 0;         ///< otherwise the signal that ended it
 };
 
-/// Runs it to its end and gives each line of its standard output to `on_line`, in this thread. A
-/// line has at most 32 MiB, all together 256 MiB. What `on_line` throws ends the program, and is
-/// thrown. The program leads a process group of its own, gets no descriptors but its input, its
-/// output and this process's standard error, and of the environment only what is not a secret. To
-/// end it, it is asked (SIGTERM), then, after `grace_seconds`, killed with all of its group. Throws
-/// Error(kInfrastructure) when it cannot be started.
+/// Runs the program to its end, and calls `on_line` for each line of its standard output, on this
+/// thread. A line has at most 32 MiB, all lines 256 MiB. An exception of `on_line` ends the program
+/// and is passed on. The program leads its own process group. It gets no descriptors except its
+/// input, its output and this process's standard error, and only those environment variables that
+/// hold no secrets. To end it, SIGTERM is sent, and after `grace_seconds` SIGKILL to its whole
+/// group. Throws Error(kInfrastructure) if it cannot be started.
 ChildEnd RunChild(const ChildOrder& order,
                   const std::function<void(std::string_view line)>& on_line);
 

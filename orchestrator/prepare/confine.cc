@@ -19,7 +19,7 @@ namespace evald {
 namespace {
 
 constexpr rlim_t kOpenFilesMax = 8192;
-constexpr double kMoreCpuSeconds = 10;  // whoever waits for this process stops it first
+constexpr double kMoreCpuSeconds = 10;  // the process that waits for this one stops it first
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
@@ -43,7 +43,7 @@ void Limit(int resource, const char* what, rlim_t value) {
     ThrowErrno("process", what, errno);
 }
 
-// Nothing depends on this one: a host may forbid it.
+// Raises oom_score_adj. Not required: a host may forbid it.
 void BeFirstToGo() {
   const UniqueFd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
   if (score && ::write(score.get(), "1000", 4) < 0) return;
@@ -66,7 +66,7 @@ void Confine(const Confinement& confinement) {
   Limit(RLIMIT_CORE, "setrlimit(RLIMIT_CORE)", 0);
   Limit(RLIMIT_NOFILE, "setrlimit(RLIMIT_NOFILE)", kOpenFilesMax);
   Limit(RLIMIT_FSIZE, "setrlimit(RLIMIT_FSIZE)", limits.disk_bytes);
-  ::signal(SIGXFSZ, SIG_IGN);  // writing fails instead, and says where
+  ::signal(SIGXFSZ, SIG_IGN);  // a write then fails with an error that names the file
   const double cpu = std::ceil(limits.seconds * confinement.threads + kMoreCpuSeconds);
   Limit(RLIMIT_CPU, "setrlimit(RLIMIT_CPU)", static_cast<rlim_t>(cpu));
   if (LimitsMemory()) Limit(RLIMIT_DATA, "setrlimit(RLIMIT_DATA)", limits.memory_bytes);

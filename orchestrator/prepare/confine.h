@@ -7,31 +7,33 @@
 
 namespace evald {
 
-/// What a process may reach that reads other people's files.
+/// The resources of a process that reads other people's files.
 struct Confinement {
   LimitsConfig limits;
-  int threads = 1;                           ///< that it computes with
+  int threads = 1;                           ///< number of threads that it computes with
   std::vector<std::filesystem::path> read;   ///< folders that it may read; empty: everywhere
   std::vector<std::filesystem::path> write;  ///< folders that it may write to (and read)
 };
 
-/// Takes from this process, which has one thread, what preparing does not need, in this order:
+/// Takes from this process, which has one thread, all that preparing does not need, in this order:
 ///
-///   - no new privileges, no core file, first to go where the host's memory ends;
+///   - no new privileges, no core file, first to be killed if the host runs out of memory;
 ///   - limits: memory (RLIMIT_DATA), size of a file, processor time, open files;
-///   - Landlock, where the kernel has it: files outside of `read` and `write` are not opened, nothing is executed,
-///     and there is no network. A second wall: ReadRoots is the first.
+///   - Landlock, if the kernel has it: files outside of `read` and `write` cannot be opened,
+///     nothing can be executed, and there is no network. This is a second wall; ReadRoots is the
+///     first.
 ///
-/// Memory is limited by RLIMIT_DATA, not by RLIMIT_AS: it counts what the process writes to (heap,
-/// stacks, private mappings), and leaves alone the files that it maps, which the kernel can take
-/// back, and the address space that allocators reserve. Sanitizers map terabytes, so their builds
-/// have no limit of memory.
+/// Memory is limited by RLIMIT_DATA and not by RLIMIT_AS. RLIMIT_DATA counts the memory that the
+/// process writes to (heap, stacks, private mappings). It does not count mapped files, which the
+/// kernel can take back, nor address space that allocators reserve. Sanitizers map terabytes, so
+/// their builds have no memory limit.
 ///
-/// The environment switches Landlock off for tests that put libraries or fail points into processes
-/// (docs/faults.md). Throws Error(kInfrastructure) for what the kernel refuses, but for Landlock.
+/// Environment variables switch Landlock off for tests that put libraries or fail points into
+/// processes (docs/faults.md). Throws Error(kInfrastructure) if the kernel refuses any of this
+/// except Landlock.
 void Confine(const Confinement& confinement);
 
-/// Whether this build has a limit of memory.
+/// Whether this build has a memory limit.
 bool LimitsMemory();
 
 }  // namespace evald

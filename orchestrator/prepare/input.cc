@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/jsonl.h"
+#include "engines/engines.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -13,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "what is to be prepared";
+constexpr const char* kInputName = "what is to be prepared";
 constexpr const char* kWorks[] = {"check", "describe", "prepare", "judge"};
 
 std::vector<std::string> Texts(const std::vector<fs::path>& paths) {
@@ -27,7 +28,7 @@ Json OrNull(const std::optional<T>& value) {
 
 template <typename T>
 std::optional<T> Optional(const Json& json, const std::string& key) {
-  return json.at(key).is_null() ? std::nullopt : std::optional<T>(Field<T>(json, key, kWhere));
+  return json.at(key).is_null() ? std::nullopt : std::optional<T>(Field<T>(json, key, kInputName));
 }
 
 Json ToJson(const TaskRequest& task) {
@@ -41,8 +42,8 @@ Json ToJson(const TaskRequest& task) {
 }
 
 TaskRequest TaskRequestFromJson(const Json& json) {
-  return {Field<std::string>(json, "name", kWhere),
-          Field<std::string>(json, "where", kWhere),
+  return {Field<std::string>(json, "name", kInputName),
+          Field<std::string>(json, "where", kInputName),
           Optional<int64_t>(json, "limit"),
           Optional<int64_t>(json, "limit_total"),
           Optional<int>(json, "num_fewshot"),
@@ -59,9 +60,10 @@ Json PromptsToJson(const PromptsConfig& prompts) {
 }
 
 PromptsConfig PromptsFromJson(const Json& json) {
-  return {Field<bool>(json, "chat_template", kWhere),
-          Field<std::string>(json, "template_name", kWhere), ChatDateFromJson(json.at("chat_date")),
-          Field<std::string>(json, "system_instruction", kWhere),
+  return {Field<bool>(json, "chat_template", kInputName),
+          Field<std::string>(json, "template_name", kInputName),
+          ChatDateFromJson(json.at("chat_date")),
+          Field<std::string>(json, "system_instruction", kInputName),
           Optional<bool>(json, "fewshot_as_multiturn")};
 }
 
@@ -78,29 +80,25 @@ Json JudgeToJson(const JudgeRequest& request) {
 
 JudgeRequest JudgeFromJson(const Json& json) {
   JudgeRequest request;
-  request.policy = GatePolicyFromJson(Field<Json>(json, "policy", kWhere), kWhere);
-  request.candidate = Field<std::string>(json, "candidate", kWhere);
+  request.policy = GatePolicyFromJson(Field<Json>(json, "policy", kInputName), kInputName);
+  request.candidate = Field<std::string>(json, "candidate", kInputName);
   request.results = json.at("results");
-  request.run_status = static_cast<ExitStatus>(Field<int>(json, "run_status", kWhere));
-  request.problems = Field<std::vector<std::string>>(json, "problems", kWhere);
-  request.page = Field<bool>(json, "page", kWhere);
+  request.run_status = static_cast<ExitStatus>(Field<int>(json, "run_status", kInputName));
+  request.problems = Field<std::vector<std::string>>(json, "problems", kInputName);
+  request.page = Field<bool>(json, "page", kInputName);
   return request;
 }
 
 }  // namespace
 
 bool NeedsStaging(const EvalConfig& config) {
-  if (config.checkpoint.empty() || config.engine.name == "replay") return false;
-  const Json url = config.engine.settings.value(
-      "base_url", Json());  // null or "": a server is started on the checkpoint
-  return !(config.engine.name == "openai" && !url.is_null() && url != "");
+  const EngineKind& kind = config.engine.kind();
+  if (config.checkpoint.empty() || !kind.takes_weights) return false;
+  return GivenServer(kind, config.engine.settings).empty();
 }
 
 bool WantsTokens(const EvalConfig& config) {
-  if (config.checkpoint.empty()) return false;
-  return config.engine.name == "native" ||
-         (config.engine.name == "openai" &&
-          config.engine.settings.value("prompt", Json()) == "tokens");
+  return !config.checkpoint.empty() && TakesTokens(config.engine.kind(), config.engine.settings);
 }
 
 PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work) {
@@ -159,33 +157,33 @@ Json ToJson(const PreparationInput& input) {
 
 PreparationInput PreparationInputFromJson(const Json& json) {
   PreparationInput input;
-  const auto text = [&](const char* key) { return Field<std::string>(json, key, kWhere); };
+  const auto text = [&](const char* key) { return Field<std::string>(json, key, kInputName); };
   const auto paths = [&](const char* key) {
-    const auto texts = Field<std::vector<std::string>>(json, key, kWhere);
+    const auto texts = Field<std::vector<std::string>>(json, key, kInputName);
     return std::vector<fs::path>(texts.begin(), texts.end());
   };
   const auto work = std::find(std::begin(kWorks), std::end(kWorks), text("work"));
   if (work == std::end(kWorks))
-    throw Error(ErrorKind::kInput, fmt::format("{}: '{}' is no work", kWhere, text("work")));
+    throw Error(ErrorKind::kInput, fmt::format("{}: '{}' is no work", kInputName, text("work")));
   input.work = static_cast<PreparationInput::Work>(work - std::begin(kWorks));
   input.checkpoint = text("checkpoint");
-  input.weights = Field<bool>(json, "weights", kWhere);
-  input.tokens = Field<bool>(json, "tokens", kWhere);
+  input.weights = Field<bool>(json, "weights", kInputName);
+  input.tokens = Field<bool>(json, "tokens", kInputName);
   for (const Json& task : json.at("tasks")) input.tasks.push_back(TaskRequestFromJson(task));
   input.data_dir = text("data_dir");
   input.task_dirs = paths("task_dirs");
   input.cache_dir = text("cache_dir");
   input.prompts = PromptsFromJson(json.at("prompts"));
-  input.fewshot_seed = Field<uint64_t>(json, "fewshot_seed", kWhere);
+  input.fewshot_seed = Field<uint64_t>(json, "fewshot_seed", kInputName);
   input.roots = ReadRoots(paths("roots"));
   const Json& limits = json.at("limits");
-  input.limits = {Field<uint64_t>(limits, "line", kWhere), Field<uint64_t>(limits, "file", kWhere),
-                  Field<uint64_t>(limits, "memory", kWhere),
-                  Field<uint64_t>(limits, "disk", kWhere),
-                  Field<double>(limits, "seconds", kWhere)};
-  input.threads = Field<int>(json, "threads", kWhere);
-  input.baseline_complete = Field<bool>(json, "baseline_complete", kWhere);
-  input.judge = JudgeFromJson(Field<Json>(json, "judge", kWhere));
+  input.limits = {
+      Field<uint64_t>(limits, "line", kInputName), Field<uint64_t>(limits, "file", kInputName),
+      Field<uint64_t>(limits, "memory", kInputName), Field<uint64_t>(limits, "disk", kInputName),
+      Field<double>(limits, "seconds", kInputName)};
+  input.threads = Field<int>(json, "threads", kInputName);
+  input.baseline_complete = Field<bool>(json, "baseline_complete", kInputName);
+  input.judge = JudgeFromJson(Field<Json>(json, "judge", kInputName));
   return input;
 }
 

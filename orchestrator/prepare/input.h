@@ -14,19 +14,19 @@
 
 namespace evald {
 
-/// What a process is asked that reads and prepares other people's files: the part of an EvalConfig
+/// The order to a process that reads and prepares other people's files: the part of an EvalConfig
 /// that it needs, or results to judge.
 struct PreparationInput {
   enum class Work {
-    kCheck,     ///< only finds the tasks, and looks whether the checkpoint is whole
-    kDescribe,  ///< reads the data too, and says what it comes to
-    kPrepare,   ///< prepares all in the cache
-    kJudge,     ///< judges `judge`, and looks at no task
+    kCheck,     ///< only finds the tasks, and checks that the checkpoint is complete
+    kDescribe,  ///< also reads the data, and describes it
+    kPrepare,   ///< prepares everything in the cache
+    kJudge,     ///< judges `judge`, and reads no task
   };
   Work work = Work::kPrepare;
   std::filesystem::path checkpoint;
-  bool weights = false;  ///< the checkpoint has to have whole weights
-  bool tokens = false;   ///< tokens are made too
+  bool weights = false;  ///< the checkpoint must have complete weights
+  bool tokens = false;   ///< tokens are also made
   std::vector<TaskRequest> tasks;
   std::filesystem::path data_dir;
   std::vector<std::filesystem::path> task_dirs;
@@ -35,20 +35,20 @@ struct PreparationInput {
   uint64_t fewshot_seed = 1234;
   ReadRoots roots;
   LimitsConfig limits;
-  int threads = 1;  ///< that make tokens
-  bool baseline_complete =
-      false;           ///< kCheck, kDescribe: a baseline that is still being worked on is refused
-  JudgeRequest judge;  ///< kCheck, kDescribe: its policy is checked by CheckGates. The baseline
-                       ///< lies below `roots`
+  int threads = 1;  ///< threads that make tokens
+  /// kCheck, kDescribe: a baseline that is not finished is refused
+  bool baseline_complete = false;
+  /// kCheck, kDescribe: CheckGates checks its policy. The baseline lies below `roots`
+  JudgeRequest judge;
 };
 
-/// Whether a configuration's engine is given weights of ours.
+/// Whether a configuration's engine gets weights from us.
 bool NeedsStaging(const EvalConfig& config);
 
 /// Whether its engine takes token ids instead of text.
 bool WantsTokens(const EvalConfig& config);
 
-/// All that a run needs prepared, with one thread for each processor, and its gates.
+/// Everything that a run needs prepared, with one thread for each processor, and its gates.
 PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work);
 
 /// Results to judge, with one thread for each processor.

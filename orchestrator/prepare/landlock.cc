@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr long kCreateRuleset = 444, kAddRule = 445,
-               kRestrictSelf = 446;  // numbers of the system calls
+// Numbers of the system calls
+constexpr long kCreateRuleset = 444, kAddRule = 445, kRestrictSelf = 446;
 constexpr unsigned kAskForVersion = 1;
 constexpr int kRulePathBeneath = 1;
 

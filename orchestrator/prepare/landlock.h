@@ -5,15 +5,15 @@
 
 namespace evald {
 
-/// Forbids this process for good, and what it starts, by the kernel's Landlock (Linux 5.13 and
-/// later): reading files outside of `read` and `write` (with an empty `read`: reading stays free),
-/// writing outside of `write`, executing, and TCP where the kernel's version knows that. Folders
-/// that are not there are left out. What is open stays open. Gives whether the kernel took it: it
-/// may be too old, or built without. Needs PR_SET_NO_NEW_PRIVS.
+/// Restricts this process and its children for good, by the kernel's Landlock (Linux 5.13 and
+/// later). It forbids reading files outside of `read` and `write` (an empty `read` leaves reading
+/// free), writing outside of `write`, executing, and TCP if the kernel's version knows that.
+/// Folders that do not exist are left out. Open files stay open. Returns false if the kernel has no
+/// Landlock. Needs PR_SET_NO_NEW_PRIVS.
 ///
-/// Source of names and numbers: the kernel's Documentation/userspace-api/landlock.rst and
-/// include/uapi/linux/landlock.h; written out here, since headers of a host may be older than its
-/// kernel.
+/// Names and numbers come from the kernel's Documentation/userspace-api/landlock.rst and
+/// include/uapi/linux/landlock.h. They are written out here, since a host's headers may be older
+/// than its kernel.
 bool RestrictByLandlock(const std::vector<std::filesystem::path>& read,
                         const std::vector<std::filesystem::path>& write);
 

@@ -1,5 +1,5 @@
-// evald-prepare: reads other people's files for evald, which starts it. What is to be done comes as
-// one line of JSON on standard input; what is found goes out as lines of JSON on standard output
+// evald-prepare: reads other people's files for evald, which starts it. The order comes as one line
+// of JSON on standard input. The answers go out as lines of JSON on standard output
 // (docs/protocol.md, "Preparing").
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 #include "evald/error.h"
 #include "orchestrator/prepare/confine.h"
 #include "orchestrator/prepare/input.h"
-#include "orchestrator/run/preparation.h"
+#include "orchestrator/prepare/preparation.h"
 #include "protocol/parent_death.h"
 
 namespace {
@@ -32,13 +32,13 @@ using evald::PreparationInput;
 
 std::atomic<bool> cancelled{false};
 
-// Standard output, written whole.
+// Writes a whole message to standard output.
 void Say(const Json& message) {
   const std::string line = evald::ToLine(message) + "\n";
   for (size_t done = 0; done < line.size();) {
     const ssize_t wrote = ::write(STDOUT_FILENO, line.data() + done, line.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) ::_exit(1);  // nobody listens any more
+    if (wrote < 0) ::_exit(1);  // the reader is gone
     done += static_cast<size_t>(wrote);
   }
 }
@@ -48,11 +48,11 @@ void Say(const Json& message) {
        {"kind", static_cast<int>(error.kind())},
        {"message", error.message()},
        {"remedy", error.remedy()}});
-  // Nothing is destroyed: that may need the memory that is not there.
+  // No destructor runs: one may need memory that is not there.
   ::_exit(1);
 }
 
-// What is being done, for errors that know nothing of it.
+// The step under way, for errors that do not name it.
 class Doing {
  public:
   void Set(const std::string& what) {
@@ -65,7 +65,7 @@ class Doing {
   std::string what_ = "preparing";
 };
 
-// An error that comes of a limit names the key that raises it.
+// An error that a limit causes. It names the key that raises the limit.
 Error OfLimit(const std::string& doing, const std::string& what, const std::string& most,
               const char* key) {
   return {ErrorKind::kInput,
@@ -77,14 +77,14 @@ Error OfMemory(const std::string& doing, uint64_t bytes) {
   return OfLimit(doing, "memory", evald::HumanBytes(bytes), "memory");
 }
 
-// Where an allocation fails, a process that only reads says so and ends there. std::bad_alloc would
-// be thrown instead, and destructors that allocate, such as that of a large JSON value, would end
-// the process without a word. One that prepares takes that risk: the exception has it remove its
+// A process that only reads reports a failed allocation and ends there. Otherwise std::bad_alloc
+// would be thrown, and destructors that allocate, such as that of a large JSON value, would end the
+// process without a word. A process that prepares takes that risk: the exception removes its
 // half-written task.
 struct LastWords {
   const Doing* doing = nullptr;
   uint64_t memory_bytes = 0;
-  std::unique_ptr<char[]> reserve;  // given back so that the words find room
+  std::unique_ptr<char[]> reserve;  // freed so that the message finds memory
 };
 LastWords last_words;
 constexpr size_t kReserveBytes = size_t{1} << 20;
@@ -92,9 +92,9 @@ constexpr size_t kReserveBytes = size_t{1} << 20;
 void OnNoMemory() {
   static std::atomic<bool> said{false};
   thread_local bool mine = false;
-  if (mine) ::_exit(1);  // the reserve does not do either
+  if (mine) ::_exit(1);  // the reserve was not enough either
   mine = true;
-  while (said.exchange(true)) ::pause();  // another thread says it, and ends the process
+  while (said.exchange(true)) ::pause();  // another thread reports it and ends the process
   last_words.reserve.reset();
   Fail(OfMemory(last_words.doing->what(), last_words.memory_bytes));
 }
@@ -143,9 +143,9 @@ void WorkOrFail(const PreparationInput& input) {
     Fail(OfMemory(doing.what(), limits.memory_bytes));
   } catch (const std::length_error&) {
     Fail(OfMemory(doing.what(), limits.memory_bytes));
-  } catch (const std::system_error& e) {  // a thread that finds no room for its stack
+  } catch (const std::system_error& e) {  // no memory for a thread's stack
     Fail(OfMemory(doing.what(), limits.memory_bytes));
-  } catch (const Json::exception& e) {  // nobody has looked at the type of a value of the files
+  } catch (const Json::exception& e) {  // the files' values were not checked for their types
     Fail(Error(ErrorKind::kInput,
                fmt::format("{}: a value is of another type than it should be ({})", doing.what(),
                            e.what()),
@@ -160,7 +160,7 @@ evald::Confinement ConfinementOf(const PreparationInput& input) {
   confinement.limits = input.limits;
   confinement.threads = input.threads;
   confinement.read = input.roots.folders();
-  // The results that are judged are no submission's path: they lie where the run was told to write.
+  // The results to judge are no path of a submission: they lie where the run was told to write.
   const bool judges = input.work == PreparationInput::Work::kJudge && !confinement.read.empty();
   if (judges && !input.judge.candidate.empty()) confinement.read.push_back(input.judge.candidate);
   if (input.work == PreparationInput::Work::kPrepare) {
@@ -175,7 +175,8 @@ evald::Confinement ConfinementOf(const PreparationInput& input) {
 int main(int argc, char** argv) {
   if (argc != 3) {
     std::fprintf(stderr,
-                 "usage: %s PARENT LOG_LEVEL\nevald starts this program; nobody else needs to.\n",
+                 "usage: %s PARENT LOG_LEVEL\nevald starts this program; there is no need to run "
+                 "it by hand.\n",
                  argv[0]);
     return static_cast<int>(evald::ExitStatus::kUsage);
   }
@@ -190,7 +191,7 @@ int main(int argc, char** argv) {
         evald::ParseJson(evald::ReadFile(standard_input, "standard input"), "standard input"));
     Confine(ConfinementOf(input));
     WorkOrFail(input);
-    ::_exit(0);  // what is in memory goes at once
+    ::_exit(0);  // the memory is not freed piece by piece
   } catch (const Error& e) {
     Fail(e);
   }

@@ -15,29 +15,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "evald-prepare";
+constexpr const char* kProgram = "evald-prepare";
 constexpr size_t kKeyBytes = 32;
-// Nobody who submits waits longer for an answer.
+// A submitter waits no longer than this for an answer.
 constexpr double kCheckSecondsMax = 60;
-// One that prepares is given time to leave a sound cache; one that only reads leaves nothing.
+// A process that prepares gets time to leave a sound cache. A process that only reads leaves
+// nothing.
 constexpr double kPrepareGraceSeconds = 2;
 
-// What the process said of its own end.
+// The error that the process reported.
 Error ErrorFrom(const Json& message) {
-  const int kind = FieldOr<int>(message, "kind", static_cast<int>(ErrorKind::kInternal), kWhere);
+  const int kind = FieldOr<int>(message, "kind", static_cast<int>(ErrorKind::kInternal), kProgram);
   const bool known = kind >= 0 && kind <= static_cast<int>(ErrorKind::kInternal);
   return {known ? static_cast<ErrorKind>(kind) : ErrorKind::kInternal,
-          Field<std::string>(message, "message", kWhere),
-          FieldOr<std::string>(message, "remedy", "", kWhere)};
+          Field<std::string>(message, "message", kProgram),
+          FieldOr<std::string>(message, "remedy", "", kProgram)};
 }
 
-// The task's folder is made of a key here: what the process says is no path.
+// The task's folder is made from a key here: no path is taken from the process.
 SuiteTask TaskFrom(const Json& message, const fs::path& cache_dir) {
-  SuiteTask task = SuiteTaskFromJson(Field<Json>(message, "task", kWhere));
+  SuiteTask task = SuiteTaskFromJson(Field<Json>(message, "task", kProgram));
   const std::string key = task.prepared.string();
   if (key.size() != kKeyBytes || key.find_first_not_of("0123456789abcdef") != std::string::npos) {
     throw Error(ErrorKind::kInternal,
-                fmt::format("{}: found '{}', expected the key of a prepared task", kWhere, key));
+                fmt::format("{}: found '{}', expected the key of a prepared task", kProgram, key));
   }
   task.prepared = cache_dir / "prepared" / key;
   return task;
@@ -58,8 +59,7 @@ SuiteTask TaskFrom(const Json& message, const fs::path& cache_dir) {
                   fmt::format("{}: takes longer than preparing may ({:g} s)", doing, seconds),
                   "'limits.seconds' sets that");
     case ChildEnd::Why::kTooMuchSaid:
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: what came of it is too long to be taken", doing),
+      throw Error(ErrorKind::kInput, fmt::format("{}: the answer is too long to be taken", doing),
                   "make its task files smaller");
     case ChildEnd::Why::kEnded:
       break;
@@ -95,10 +95,10 @@ void Preparer::Run(const PreparationInput& input, const Cancelled& cancelled,
     bool answered = false;
     std::optional<Error> error;
     const ChildEnd end = RunChild(order, [&](std::string_view line) {
-      const Json message = ParseJson(line, kWhere);
-      const auto type = Field<std::string>(message, "type", kWhere);
+      const Json message = ParseJson(line, kProgram);
+      const auto type = Field<std::string>(message, "type", kProgram);
       if (type == "doing") {
-        doing = Field<std::string>(message, "what", kWhere);
+        doing = Field<std::string>(message, "what", kProgram);
       } else if (type == "error") {
         error = ErrorFrom(message);
       } else {
@@ -120,19 +120,20 @@ Suite Preparer::Prepare(const PreparationInput& input,
                         const Cancelled& cancelled) const {
   Suite suite;
   Run(input, cancelled, [&](const Json& message) {
-    const auto type = Field<std::string>(message, "type", kWhere);
+    const auto type = Field<std::string>(message, "type", kProgram);
     if (type == "progress") {
       if (message.at("done") == 0) suite = {};
-      progress(Field<uint64_t>(message, "done", kWhere), Field<uint64_t>(message, "total", kWhere));
+      progress(Field<uint64_t>(message, "done", kProgram),
+               Field<uint64_t>(message, "total", kProgram));
     } else if (type == "task") {
       suite.tasks.push_back(TaskFrom(message, input.cache_dir));
     } else if (type == "suite") {
-      for (const Json& group : Field<std::vector<Json>>(message, "groups", kWhere)) {
-        suite.groups.push_back(GroupFromJson(group, kWhere));
+      for (const Json& group : Field<std::vector<Json>>(message, "groups", kProgram)) {
+        suite.groups.push_back(GroupFromJson(group, kProgram));
       }
-      const auto chat = FieldOr<std::string>(message, "chat_template", "", kWhere);
+      const auto chat = FieldOr<std::string>(message, "chat_template", "", kProgram);
       if (!message.at("chat_template").is_null()) suite.chat_template = chat;
-      suite.tokenizer_hash = Field<std::string>(message, "tokenizer_hash", kWhere);
+      suite.tokenizer_hash = Field<std::string>(message, "tokenizer_hash", kProgram);
     }
   });
   return suite;
@@ -141,14 +142,14 @@ Suite Preparer::Prepare(const PreparationInput& input,
 Json Preparer::Ask(const PreparationInput& input, const Cancelled& cancelled) const {
   Json found;
   Run(input, cancelled, [&](const Json& message) {
-    if (Field<std::string>(message, "type", kWhere) == "found")
-      found = Field<Json>(message, "found", kWhere);
+    if (Field<std::string>(message, "type", kProgram) == "found")
+      found = Field<Json>(message, "found", kProgram);
   });
   return found;
 }
 
 Judgement Preparer::Judge(const PreparationInput& input, const Cancelled& cancelled) const {
-  return JudgementFromJson(Ask(input, cancelled), kWhere);
+  return JudgementFromJson(Ask(input, cancelled), kProgram);
 }
 
 Judgement Preparer::JudgeOrSayWhy(const PreparationInput& input, const Cancelled& cancelled) const {

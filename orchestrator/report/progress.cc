@@ -38,7 +38,7 @@ double ShareOf(const PhaseProgress& phase) {
   return phase.total == 0 ? 0 : static_cast<double>(phase.done) / static_cast<double>(phase.total);
 }
 
-// Cuts to `columns` code points, with what a terminal would obey written out.
+// Cuts text to `columns` code points. Characters that a terminal would obey are spelled out.
 std::string Fit(const std::string& text, int columns) {
   const std::string line = PrintableLine(text);
   if (static_cast<int>(CodePoints(line)) <= columns) return line;
@@ -71,7 +71,7 @@ std::vector<std::string> RenderProgress(const ProgressSnapshot& snapshot, int co
                                     Count(phase), phase.note),
                         columns));
   }
-  // Tasks under way are worth a line each; those done or waiting only a count.
+  // Tasks under way have a line each; finished and waiting tasks are only counted.
   size_t done = 0, waiting = 0;
   std::vector<const TaskProgress*> active;
   for (const TaskProgress& task : snapshot.tasks) {
@@ -151,7 +151,7 @@ void ProgressDisplay::PrintLine(const ProgressSnapshot& snapshot, bool last) {
   for (const PhaseProgress& phase : snapshot.phases) {
     if (phase.total > 0) parts.push_back(fmt::format("{} {}", phase.name, Count(phase)));
   }
-  if (parts.empty()) return;  // it has not begun
+  if (parts.empty()) return;  // the run has not begun
   next_line_at_s_ = snapshot.elapsed_s + kLineEverySeconds;
   Print(stderr, "evald: {:>8}  {}\n", HumanSeconds(snapshot.elapsed_s), Join(parts, ", "));
 }

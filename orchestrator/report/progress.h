@@ -6,12 +6,12 @@
 
 namespace evald {
 
-/// How far one phase of a run is.
+/// The progress of one phase of a run.
 struct PhaseProgress {
   std::string name;  ///< stage, prepare, generate, score
   int64_t done = 0;
   int64_t total = 0;   ///< 0: not known yet
-  bool bytes = false;  ///< counts bytes rather than things
+  bool bytes = false;  ///< counts bytes and not things
   std::string note;    ///< "18 requests/s", "kept from an earlier run"
 };
 
@@ -31,13 +31,13 @@ struct ProgressSnapshot {
   std::vector<TaskProgress> tasks;
 };
 
-/// Shows progress on standard error: a block of bars that is redrawn in place on a terminal, a line
-/// every few seconds and at each task's end elsewhere. Loop thread only.
+/// Shows progress on standard error: on a terminal a block of bars that is redrawn in place,
+/// otherwise a line every few seconds and at each task's end. Loop thread only.
 class ProgressDisplay {
  public:
-  /// `quiet` shows nothing.
+  /// With `quiet`, shows nothing.
   explicit ProgressDisplay(bool quiet);
-  /// Leaves the last block standing.
+  /// Leaves the last block on the screen.
   ~ProgressDisplay();
 
   void Show(const ProgressSnapshot& snapshot);
@@ -55,7 +55,7 @@ class ProgressDisplay {
   std::vector<std::string> announced_;
 };
 
-/// The lines of the block, at most `columns` wide and `rows` many. Apart from I/O for tests.
+/// The lines of the block, at most `columns` wide and `rows` many. Separate from I/O for tests.
 std::vector<std::string> RenderProgress(const ProgressSnapshot& snapshot, int columns, int rows);
 
 }  // namespace evald

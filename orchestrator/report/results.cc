@@ -6,11 +6,12 @@
 #include <set>
 
 #include "base/hash.h"
-#include "base/regex.h"
-#include "jinja/number.h"
-#include "jinja/python_value.h"
 #include "metrics/aggregate.h"
-#include "orchestrator/report/python_json.h"
+#include "metrics/scoring/metrics.h"
+#include "python/json.h"
+#include "python/number.h"
+#include "python/regex.h"
+#include "python/value.h"
 
 namespace evald {
 namespace {
@@ -31,18 +32,17 @@ Json TaskVersion(const TaskDefinition& task) {
 }
 
 Json GroupVersion(const GroupDefinition& group) {
-  return group.version.is_null() ? "N/A" : jinja::PythonStr(group.version);
+  return group.version.is_null() ? "N/A" : PythonStr(group.version);
 }
 
-// metric -> whether higher is better; metrics that a function gave (pass@1) take its direction.
+// metric -> whether higher is better. Metrics that a function made (pass@1) take its direction.
 Json Directions(const TaskDefinition& task, const Json& entry) {
   Json directions = Json::object();
   for (const MetricSpec& spec : task.metrics) {
     directions[spec.metric] = spec.higher_is_better;
-    if (spec.metric != "pass_at_k") continue;
     for (const auto& [key, value] : entry.items()) {
       const std::string metric = key.substr(0, key.find(','));
-      if (metric.starts_with("pass@") && metric.find("_stderr") == std::string::npos) {
+      if (GivesValue(spec, metric) && metric.find("_stderr") == std::string::npos) {
         directions[metric] = spec.higher_is_better;
       }
     }
@@ -50,7 +50,7 @@ Json Directions(const TaskDefinition& task, const Json& entry) {
   return directions;
 }
 
-// What all children that say something agree on; null for a metric in which they differ.
+// The directions on which all children that have one agree; null for a metric on which they differ.
 Json GroupDirections(const GroupDefinition& group, const ByName& directions) {
   Json merged = Json::object();
   for (const std::string& child : group.children) {
@@ -67,7 +67,7 @@ Json GroupDirections(const GroupDefinition& group, const ByName& directions) {
   return merged;
 }
 
-// The number of examples that all children have in common, if they have one.
+// The number of examples, if all children have the same.
 std::optional<Json> GroupShots(const GroupDefinition& group, const ByName& shots) {
   std::set<int64_t> values;
   for (const std::string& child : group.children) {
@@ -79,7 +79,7 @@ std::optional<Json> GroupShots(const GroupDefinition& group, const ByName& shots
 }
 
 void AddTracker(const ResultsInput& input, Json* results) {
-  static const Regex kUnfit("[\"<>:/|\\\\?*\\[\\]]+");
+  static const PythonRegex kUnfit("[\"<>:/|\\\\?*\\[\\]]+");
   (*results)["model_source"] = input.model_source;
   (*results)["model_name"] = input.model_name;
   (*results)["model_name_sanitized"] = kUnfit.ReplaceAll(input.model_name, "__");
@@ -92,7 +92,7 @@ void AddTracker(const ResultsInput& input, Json* results) {
   (*results)["fewshot_as_multiturn"] = prompt("fewshot_as_multiturn");
   (*results)["chat_template"] = prompt("chat_template");
   (*results)["chat_template_sha"] = hash(prompt("chat_template"));
-  (*results)["total_evaluation_time_seconds"] = jinja::FloatRepr(input.seconds);
+  (*results)["total_evaluation_time_seconds"] = python::FloatRepr(input.seconds);
 }
 
 }  // namespace

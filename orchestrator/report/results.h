@@ -15,20 +15,20 @@
 
 namespace evald {
 
-/// What results.json is made of.
+/// The input of results.json.
 struct ResultsInput {
   std::vector<TaskDefinition> tasks;    ///< in the harness's order; only those with results
   std::vector<GroupDefinition> groups;  ///< parents before children
   std::map<std::string, Json> entries;  ///< task -> AggregateTask's entry
-  std::map<std::string, std::string> task_hashes;  ///< task -> what WriteSamples returned
+  std::map<std::string, std::string> task_hashes;  ///< task -> return value of WriteSamples
   Json config = Json::object();  ///< the harness's "config": model, model_args, limit, seeds, ...
   std::string model_source;      ///< the engine's name
-  std::string model_name;        ///< the checkpoint, as eval.yaml names it
+  std::string model_name;        ///< the checkpoint's name in eval.yaml
   std::string git_hash;          ///< of evald; "" for none
   double date = 0;               ///< seconds since 1970 when the run began
-  double seconds = 0;            ///< how long it took
-  /// The harness's "system_instruction", "fewshot_as_multiturn" and "chat_template"; what is absent
-  /// is null, and the hashes of the two texts are added.
+  double seconds = 0;            ///< duration of the run
+  /// The harness's "system_instruction", "fewshot_as_multiturn" and "chat_template". Absent ones
+  /// become null, and the hashes of the two texts are added.
   Json prompts = Json::object();
   Json evald = Json::object();  ///< evald's own facts: fingerprint, isolation, engine, ...
 };
@@ -36,26 +36,26 @@ struct ResultsInput {
 /// results.json in the shape of lm_eval 0.4.13 (EvalAcc._to_eval_results, simple_evaluate,
 /// EvaluationTracker): results, groups, group_subtasks, configs, versions, n-shot,
 /// higher_is_better, n-samples, config, git_hash, date, task_hashes, model_source, model_name, ...,
-/// and "evald". Equal input gives an equal document; what depends on the clock stands in "date" and
-/// "total_evaluation_time_seconds" alone, unless `evald` holds more.
+/// and "evald". Equal input gives an equal document: only "date" and
+/// "total_evaluation_time_seconds" depend on the clock, unless `evald` holds more.
 Json BuildResults(const ResultsInput& input);
 
 /// The text of results.json, as Python's json.dumps(indent=2, ensure_ascii=False) writes it.
 std::string ResultsText(const Json& results);
 
-/// Where WriteSamples finds what a document was answered and scored. Each is called once per
-/// (filter, document), from several threads; a filter's calls are over before the next one's begin.
+/// The source of a document's answers and scores for WriteSamples. Each function is called once per
+/// (filter, document), from several threads. All calls for one filter end before those for the next
+/// begin.
 struct SampleSource {
   std::function<std::vector<Generation>(int64_t doc_id)> generations;
-  /// Nothing for a document that is to be left out (an incomplete run).
+  /// Nothing for a document to leave out (an incomplete run).
   std::function<std::optional<ScoredDocument>(int64_t doc_id)> score;
 };
 
-/// Writes samples_<task>.jsonl as the harness does: one line per (filter, document), all documents
-/// of the first filter first. Renders with `threads` threads and holds some documents for each at a
-/// time. Returns the task's hash (task_hashes).
-/// Differs from the harness in one thing: the probabilities of brier_score are a list, not numpy's
-/// text.
+/// Writes samples_<task>.jsonl as the harness does: one line per (filter, document), with all
+/// documents of the first filter first. Renders with `threads` threads, and holds some documents
+/// for each at a time. Returns the task's hash (task_hashes). One thing differs from the harness:
+/// the probabilities of brier_score are a list, and not numpy's text.
 std::string WriteSamples(const std::filesystem::path& path, const TaskDefinition& task,
                          const PreparedTask& prepared, const SampleSource& source, int threads);
 

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "base/text.h"
-#include "jinja/python_value.h"
 #include "orchestrator/report/results.h"
 #include "orchestrator/report/text_table.h"
+#include "python/value.h"
 
 namespace evald {
 namespace {
@@ -16,7 +16,7 @@ constexpr size_t kColumns = 8;
 constexpr size_t kShots = 3, kValue = 6, kStderr = 7;
 
 // The order of make_table (lm_eval/utils.py): groups with their members sorted beneath them, then
-// what belongs to no group.
+// entries of no group.
 std::vector<std::pair<std::string, int>> Ordered(const Json& results) {
   const Json& members = results["group_subtasks"];
   std::set<std::string> children;
@@ -67,9 +67,8 @@ std::vector<TextRow> RowsOf(const Json& results, const std::string& name, int de
   const auto shots = results["n-shot"].find(name);
   TextRow first(kColumns);
   first[0] = indent + entry.value("alias", name);
-  first[1] =
-      version == results["versions"].end() || version->is_null() ? "" : jinja::PythonStr(*version);
-  first[kShots] = shots == results["n-shot"].end() ? "" : jinja::PythonStr(*shots);
+  first[1] = version == results["versions"].end() || version->is_null() ? "" : PythonStr(*version);
+  first[kShots] = shots == results["n-shot"].end() ? "" : PythonStr(*shots);
   std::map<std::string, const Json*> metrics;
   for (const auto& [key, value] : entry.items()) {
     const size_t comma = key.find(',');

@@ -1,5 +1,5 @@
-// samples_<task>.jsonl: lm_eval 0.4.13's evaluator.evaluate (what a sample holds) and
-// EvaluationTracker.save_results_samples (how it is written).
+// samples_<task>.jsonl. Sources: lm_eval 0.4.13's evaluator.evaluate (the content of a sample) and
+// EvaluationTracker.save_results_samples (its form).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,19 +8,19 @@
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "evald/error.h"
-#include "jinja/python_value.h"
-#include "metrics/aggregations.h"
-#include "orchestrator/report/python_json.h"
+#include "metrics/scoring/score_number.h"
 #include "orchestrator/report/results.h"
+#include "python/json.h"
+#include "python/value.h"
 
 namespace evald {
 namespace {
 
 constexpr int64_t kDocumentsPerThread = 32;  // rendered before they are written
 
-// sanitize_list: every value inside as str() gives it.
+// sanitize_list: every value inside in the form of str().
 Json Sanitized(const Json& value) {
-  if (!value.is_array()) return jinja::PythonStr(value);
+  if (!value.is_array()) return PythonStr(value);
   Json list = Json::array();
   for (const Json& item : value) list.push_back(Sanitized(item));
   return list;
@@ -41,7 +41,7 @@ Json Arguments(const TaskDefinition& task, const std::vector<Request>& requests)
   return arguments;
 }
 
-// The responses of each request, repeats side by side.
+// The responses to each request, with repeats side by side.
 Json Responses(const std::vector<Generation>& generations) {
   Json responses = Json::array();
   for (const Generation& generation : generations) {
@@ -59,7 +59,7 @@ Json Responses(const std::vector<Generation>& generations) {
   return responses;
 }
 
-// One line of the file, and what it adds to the task's hash; empty for a document that is left out.
+// One line of the file, and its part of the task's hash. Empty for a document that is left out.
 struct Sample {
   std::string line;
   std::string hashes;
@@ -82,7 +82,7 @@ Sample Render(const TaskDefinition& task, const PreparedTask& prepared, const Sa
   const FilterScore& filtered = ScoreOf(task, *score, filter);
   const PreparedDocument document = prepared.Document(doc_id);
   const std::vector<Request> requests = prepared.Requests(doc_id, doc_id + 1);
-  const std::string target = jinja::PythonStr(document.target);
+  const std::string target = PythonStr(document.target);
   const std::string doc_hash = Sha256Hex(PythonJsonIndented(document.doc));
   const std::string prompt_hash = Sha256Hex(requests.empty() ? "" : requests[0].context);
   const std::string target_hash = Sha256Hex(target);

@@ -9,7 +9,7 @@
 namespace evald {
 namespace {
 
-// Columns that a terminal gives the text.
+// The columns that a terminal uses for the text.
 size_t DisplayWidth(const std::string& text) {
   size_t width = 0;
   const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());

@@ -8,9 +8,9 @@
 namespace evald {
 namespace {
 
-// Gaps shorter than this are not drawn: they are the time between two messages.
+// Shorter gaps are not drawn: they are the time between two messages.
 constexpr int64_t kIdleMinUs = 1000;
-constexpr size_t kSpanBytes = 64;  // of a span without its name and args, in the file
+constexpr size_t kSpanBytes = 64;  // bytes of a span in the file, without its name and args
 
 }  // namespace
 

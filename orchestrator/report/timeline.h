@@ -10,7 +10,7 @@
 
 namespace evald {
 
-/// A stretch of time on one row of a run's timeline, in microseconds of CLOCK_MONOTONIC.
+/// A span of time on one row of a run's timeline, in microseconds of CLOCK_MONOTONIC.
 struct TimelineSpan {
   std::string name;  ///< stage, prepare, pull, generate, score
   int64_t begin = 0;
@@ -18,28 +18,29 @@ struct TimelineSpan {
   Json args = Json::object();
 };
 
-/// What every worker and metric slot of a run did, and when. Processes report their spans
-/// themselves: what a row, or all rows, say beyond kRowBytesMax and kBytesMax is dropped and
+/// The work of every worker and metric slot of a run over time. Processes report their spans
+/// themselves, so spans beyond kRowBytesMax for a row, or kBytesMax for all rows, are dropped and
 /// counted. Loop thread only.
 class Timeline {
  public:
-  static constexpr size_t kRowBytesMax = size_t{8} << 20;  ///< of the text of a row's spans
-  static constexpr size_t kBytesMax = size_t{64} << 20;    ///< of all rows'
+  static constexpr size_t kRowBytesMax = size_t{8} << 20;  ///< text of a row's spans
+  static constexpr size_t kBytesMax = size_t{64} << 20;    ///< text of all rows' spans
 
-  /// Time zero of the picture.
+  /// `begin_us` is time zero of the picture.
   explicit Timeline(int64_t begin_us) : begin_us_(begin_us) {}
 
-  /// Rows appear in the order in which they are first named. A row that stands for a device gets
-  /// `idle` spans where it did nothing.
+  /// Adds a row. Rows appear in the order in which they are first named. A device's row gets `idle`
+  /// spans while it did nothing.
   void AddRow(const std::string& row, const std::string& title, bool is_device);
   void Add(const std::string& row, TimelineSpan span);
 
-  /// Share of [first, end) in which each device row was in a span called `name`, by row.
+  /// The share of the time up to `end_us` in which each device row was in a span called `name`, by
+  /// row.
   std::map<std::string, double> Share(const std::string& name, int64_t end_us) const;
 
-  /// Writes the Trace Event Format, JSON object form, which Perfetto and chrome://tracing open;
-  /// "otherData" says of which row how many spans were dropped
-  /// (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
+  /// Writes the Trace Event Format in its JSON object form, which Perfetto and chrome://tracing
+  /// open (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
+  /// "otherData" has the number of dropped spans of each row.
   void Write(const std::filesystem::path& path, int64_t end_us) const;
 
  private:

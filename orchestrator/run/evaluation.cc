@@ -11,15 +11,15 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "orchestrator/prepare/preparer.h"
-#include "orchestrator/report/run_results.h"
+#include "orchestrator/run/run_results.h"
 #include "orchestrator/run/wire_id.h"
 
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
-constexpr std::chrono::milliseconds kFinishPatience{
-    1000};  // of a run that drains, with tasks that are being aggregated
-}
+// For tasks being aggregated in a run that drains
+constexpr std::chrono::milliseconds kFinishPatience{1000};
+}  // namespace
 
 Evaluation::Evaluation(EvalConfig config, RunDirectory directory, int64_t number, int devices,
                        Support support, Hooks hooks)
@@ -45,8 +45,8 @@ Evaluation::~Evaluation() {
   if (preparation_thread_.joinable()) preparation_thread_.join();
 }
 
-// Work for the files thread, after all that it was asked for before; `then` comes on the loop.
-// `work` outlives the evaluation: it uses nothing of it.
+// Does `work` on the files thread, after all earlier requests, then `then` on the loop. `work` may
+// outlive the evaluation and uses nothing of it.
 void Evaluation::OffLoop(std::function<void()> work, std::function<void()> then) {
   support_.files->Post(std::move(work),
                        Guarded([this, then = std::move(then)](const std::optional<Error>& error) {
@@ -55,7 +55,8 @@ void Evaluation::OffLoop(std::function<void()> work, std::function<void()> then)
                        }));
 }
 
-// The run does not go on without these members of run.json; `then` comes once they are on disk.
+// Calls `then` once these members of run.json are on disk. If they cannot be written, the run
+// fails.
 void Evaluation::Record(const Json& members, std::function<void()> then) {
   json_.Update(members, Guarded([this, then = std::move(then)](const std::optional<Error>& error) {
                  if (error) return Fail(error->kind(), error->what());
@@ -63,7 +64,8 @@ void Evaluation::Record(const Json& members, std::function<void()> then) {
                }));
 }
 
-// A thread whose failure ends the run, and whose end is waited for before the run is over.
+// Starts a thread. If its work fails, the run ends. The run is over only after the thread has
+// ended.
 void Evaluation::RunThread(std::thread* thread, std::function<void()> work) {
   ++threads_running_;
   const auto body = [this, work = std::move(work)] {
@@ -98,7 +100,7 @@ void Evaluation::Start() {
 void Evaluation::StartStaging() {
   if (!NeedsStaging(config_)) {
     staging_done_ = true;
-    hooks_.changed();  // workers that are there already wait for nobody else
+    hooks_.changed();  // workers that are there already can load now
     return;
   }
   RunThread(&staging_thread_, [this] {
@@ -179,8 +181,8 @@ std::string Evaluation::Absolute(const std::string& relative) const {
   return (path_ / relative).string();
 }
 
-// Generations are made faster than they are scored. What waits in vain does not count: it was given
-// up.
+// Whether so many generations wait for scoring that no more should be made. Generations of given-up
+// jobs do not count.
 bool Evaluation::congested() const {
   return backlog_bytes_ > static_cast<double>(config_.metrics.backlog_bytes) &&
          !machine_.jobs().idle();
@@ -282,7 +284,7 @@ Json Evaluation::Scores() const {
   return scores;
 }
 
-// What comes later of what was under way, a commit or a span, is not part of it.
+// Commits and spans that come later are not part of the ending.
 RunEnding Evaluation::TakeEnding() {
   *cancel_ = true;
   if (staging_thread_.joinable()) staging_thread_.join();

@@ -18,19 +18,19 @@
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/fleet_machine/orders.h"
 #include "orchestrator/fleet_machine/run_view.h"
+#include "orchestrator/prepare/preparation.h"
 #include "orchestrator/report/progress.h"
-#include "orchestrator/report/run_results.h"
 #include "orchestrator/report/timeline.h"
 #include "orchestrator/run/host_doubts.h"
-#include "orchestrator/run/preparation.h"
+#include "orchestrator/run/process_numbers.h"
 #include "orchestrator/run/recovery.h"
 #include "orchestrator/run/run_costs.h"
 #include "orchestrator/run/run_directory.h"
 #include "orchestrator/run/run_ending.h"
 #include "orchestrator/run/run_json.h"
-#include "orchestrator/run/run_machine.h"
 #include "orchestrator/run/run_outcome.h"
 #include "orchestrator/run/run_plan.h"
+#include "orchestrator/run/run_results.h"
 #include "orchestrator/run/task_finisher.h"
 #include "orchestrator/run/worker_profile.h"
 #include "orchestrator/staging/stager.h"
@@ -39,43 +39,45 @@
 
 namespace evald {
 
-/// What the fleet tells a run.
+/// The news that the fleet tells a run.
 using FleetNews =
     std::variant<order::TellRefused, order::TellWorkerLost, order::TellScorerLost,
                  order::TellSetAside, order::TellDevices, order::TellNoWorkers,
                  order::TellNoScorers, order::TellNobodyElse, order::TellVain, order::TellWaiting>;
 
-/// One run: stages its checkpoint, prepares its tasks, says what there is to do, commits what is
-/// reported done, and makes results of it. It starts no process and knows no socket and no fleet: a
-/// Fleet looks at its View, asks it for trials and metric jobs and passes on what the processes
-/// say. Lives on the loop's thread, which it never keeps waiting: staging and preparation have
-/// threads of their own, the files thread writes its folder and plans, in the order in which it is
-/// asked. What fails there ends this run and no other.
+/// One run: stages its checkpoint, prepares its tasks, offers its work, commits finished work, and
+/// makes results. It starts no process and knows no socket and no fleet. A Fleet looks at its View,
+/// asks it for trials and metric jobs, and passes on the messages of processes. All methods run on
+/// the loop's thread, and none of them blocks. Staging and preparation have threads of their own.
+/// The files thread writes the run's folder and makes the plan, in the order in which the
+/// evaluation asks for it. A failure on one of these threads ends this run and no other.
 ///
 ///     stage ──► load on a worker ─┐
 ///     prepare ────────────────────┴─► recover ──► plan ──► lease ⇄ commit ⇄ score ──► over
 class Evaluation : public std::enable_shared_from_this<Evaluation> {
  public:
-  /// What it stands on; outlives it.
+  /// The services that an evaluation uses. They outlive it.
   struct Support {
     Loop* loop = nullptr;
     DatabaseThread* database = nullptr;
     TaskFinisher* finisher = nullptr;
     WorkThread* files = nullptr;     ///< writes the runs' folders
     std::filesystem::path binaries;  ///< folder of evald-prepare
-    std::string user = {};           ///< whose run it is; "" where there are no users
+    std::string user = {};           ///< the user whose run it is; "" if there are no users
   };
   struct Hooks {
-    /// View says something else by itself. Nothing that is called here calls the evaluation.
+    /// Called when View() has changed without a call from outside. No hook may call the evaluation.
     std::function<void()> changed;
-    std::function<void()> over;  ///< nothing more will happen; TakeEnding may be called. Once.
-    /// Something that followers should hear of: "task.done" and its data.
+    /// Called once: nothing more will happen, and TakeEnding may be called
+    std::function<void()> over;
+    /// An event for the clients of the event stream: "task.done" and its data.
     std::function<void(const std::string& type, const Json& data)> event;
-    /// Where a process runs. Without it all processes are the service's own.
+    /// Names the host of a process. If it is null, all processes are the service's own.
     std::function<Witness(const std::string& process)> witness = nullptr;
   };
 
-  /// `number` names the run in the database and on the wire; `devices` is what planning aims at.
+  /// `number` names the run in the database and on the wire. The plan sizes trials for
+  /// `devices` devices.
   Evaluation(EvalConfig config, RunDirectory directory, int64_t number, int devices,
              Support support, Hooks hooks);
   ~Evaluation();
@@ -88,74 +90,83 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   const EvalConfig& config() const { return config_; }
 
   // ---- for the fleet (evaluation_fleet.cc, evaluation_messages.cc)
-  /// The run as the fleet sees it, without what the queue knows: its user and priority.
+  /// The run as the fleet sees it, without user and priority, which the queue knows.
   RunView View(int64_t now) const;
   WorkerProfile profile() const;
-  /// The checkpoint, once View says so.
+  /// The Load of the checkpoint, once View names it.
   protocol::Load load() const;
   /// The folder into which the checkpoint is being staged.
   protocol::Follow follow() const { return {followable_.folder}; }
-  /// For the timeline: a process of the fleet.
+  /// Adds a process of the fleet to the timeline.
   void AddRow(const std::string& process, const std::string& title, bool is_device);
-  /// `engine` is the worker's, as it said when it had loaded the checkpoint.
+  /// Leases a trial to `worker`. Nothing if there is none for it. `engine` describes the worker's
+  /// engine, as its Loaded message gave it.
   std::optional<protocol::Lease> LeaseTrial(const std::string& worker, const Json& engine);
   struct Relief {
-    std::vector<std::pair<std::string, protocol::Shorten>>
-        shorten;                          ///< to be sent, so that the worker gets something
-    std::optional<protocol::Lease> copy;  ///< else: of a trial that another is late with
+    /// Messages to send to other workers: these give up documents, which the idle worker then gets
+    std::vector<std::pair<std::string, protocol::Shorten>> shorten;
+    /// If `shorten` is empty: a second lease of a trial with which another worker is late
+    std::optional<protocol::Lease> copy;
   };
-  /// For a worker of this run's checkpoint that is idle and finds nothing.
+  /// Finds work for an idle worker that has this run's checkpoint and got no trial.
   Relief Relieve(const std::string& worker, const Json& engine);
-  /// `isolation` is the metric process's. With `made_by`: only a job whose generations such a
-  /// worker made.
+  /// Leases a metric job to `scorer`. Nothing if there is none for it. `isolation` says how that
+  /// process isolates code. If `made_by` is set, the job's generations come from a worker for which
+  /// it returns true.
   std::optional<protocol::Job> LeaseJob(
       const std::string& scorer, const Json& isolation,
       const std::function<bool(const std::string& worker)>& made_by = {});
-  /// Trials that others have committed meanwhile, by worker: to be revoked.
+  /// Trials, each with its worker, that workers still hold although other workers have committed
+  /// them. The caller revokes them.
   std::vector<std::pair<std::string, HeldTrial>> TakeWithdrawn();
-  /// Any process has said anything.
+  /// Call it for every message of a process: the process is alive.
   void Alive(const std::string& process, int64_t now);
-  /// Processes that hold something of this run and have not been alive for too long.
+  /// Processes that hold a trial or job of this run and have been silent for too long.
   std::vector<std::string> Silent(int64_t now) const;
   void Loaded(const std::string& worker, const protocol::Loaded& loaded);
-  /// A worker that loads the checkpoint has pulled so many of its bytes.
+  /// Call it several times a second. `works(host)` is true if a process of that host computes or
+  /// loads anything, for any run. As long as nothing of this run is committed, the run drops the
+  /// engine of another host that works at nothing for a while, or gives this run nothing for an
+  /// hour.
+  void Tick(int64_t now, const std::function<bool(const std::string& host)>& works);
+  /// A worker that loads the checkpoint has pulled `done` of `total` bytes.
   void Pulled(const std::string& worker, int64_t done, int64_t total) {
     pulls_[worker] = {done, total};
   }
-  /// A message about a trial or metric job of this run, or a span. Gives the device seconds that
-  /// count of a trial that is done: no more than passed since the lease. Nothing for any other
-  /// message, and for an end that does not count, since it comes late, or twice, or from a worker
-  /// that does not hold the trial.
+  /// Takes a message about a trial or metric job of this run, or a span of the timeline. If the
+  /// message ends a trial, returns the trial's device seconds, at most the time since its lease.
+  /// Returns nothing for any other message. Returns nothing also for an end that does not count:
+  /// one that comes late or twice, or from a worker that does not hold the trial.
   std::optional<double> Heard(const std::string& process, const protocol::Message& message);
   void Tell(const FleetNews& news);
 
-  // ---- what people ask
+  // ---- requests of people
   void Pause(bool paused);
   bool paused() const { return paused_; }
-  /// What the run waits for, since no worker that is there can do what is left; "" for nothing.
+  /// The reason why the run waits, if no present worker can do the work that is left; otherwise "".
   const std::string& waiting() const { return waiting_; }
-  /// Finishes what is leased, leases nothing more, is over then.
+  /// Finishes what is leased, leases nothing more, and is then over.
   void Drain();
-  /// Is over as soon as its threads have ended.
+  /// Ends the run. It is over once its threads have ended.
   void Fail(ErrorKind kind, const std::string& text);
   void Cancel(const std::string& why);
   bool planned() const { return planned_; }
   bool over() const { return over_; }
-  /// It works on nothing more: it is over, or will be once its threads have ended.
+  /// The run works on nothing more: it is over, or will be once its threads have ended.
   bool ending() const { return ending_; }
   bool cancelled() const { return cancelled_; }
-  /// Every document is scored, and nothing failed.
+  /// Whether every document is scored and nothing failed.
   bool complete() const {
     return planned_ && !failure_ && machine_.complete() &&
            finished_tasks_.size() == machine_.tasks().size();
   }
   ProgressSnapshot Progress() const;
-  /// {task: {metric, value, stderr}} of the tasks that are finished.
+  /// {task: {metric, value, stderr}} of finished tasks.
   Json Scores() const;
   const std::string& fingerprint() const { return fingerprint_; }
 
-  /// After `over`, once: what EndRun ends the run with, which waits for the disk. The files thread
-  /// has nothing else of this run to do after it.
+  /// The input for EndRun, which waits for the disk. Call it once, after `over`. After this call
+  /// the evaluation gives the files thread no more work.
   RunEnding TakeEnding();
   bool ending_taken() const { return ending_taken_; }
   /// The staged checkpoint and its lease, to be released when no process uses it any more.
@@ -166,12 +177,12 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
     ErrorKind kind;
     std::string text;
   };
-  struct Followable {  // a staging: where, once it can be followed, and which time it is
+  struct Followable {  // the folder of a staging that can be followed; how many this run has begun
     std::string folder;
     int64_t times = 0;
   };
-  // What the loop calls later: nothing happens when the evaluation is gone by then. A failure is
-  // the run's, not the loop's.
+  // A callback for the loop. It does nothing if the evaluation is gone by then. If it throws, this
+  // run fails, and not the loop.
   template <typename Work>
   auto Guarded(Work work) {
     return [weak = weak_from_this(), work = std::move(work)](auto&&... values) mutable {
@@ -185,7 +196,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
       }
     };
   }
-  // Work that another thread hands to the loop.
+  // Hands work of another thread to the loop.
   template <typename Work>
   void OnLoop(Work work) {
     support_.loop->Post(Guarded(std::move(work)));
@@ -218,6 +229,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool needs_workers() const;
   bool wants_scorers() const;
   protocol::Lease Granted(const TrialLease& lease, const std::string& worker, const Json& engine);
+  bool NothingKept() const;
+  void DropEngine(const std::string& why);
   void NoteDevice(const Json& engine);
   void Note(const char* member, Json value);
   void On(const order::TellRefused& refused);
@@ -245,7 +258,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool FailureCounts(const std::string& process);
   void CarryOut(const HostDoubts::Refusal& refusal);
   void Ignore(const std::string& process, const std::string& what);
-  void WhenThere(const std::string& process, const CommittedFile& file,
+  void WhenSound(const std::string& process, FileKind kind, const CommittedFile& file,
                  std::function<void()> commit, std::function<void(const std::string& why)> lost);
   void Lost(const std::string& process, const CommittedFile& file, const std::string& why);
   void CommitGenerations(const CommittedFile& file);
@@ -271,7 +284,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   int64_t begin_us_;
   RunRecord record_;
   RunMachine machine_;
-  std::string profile_;  // its tag
+  ProcessNumbers processes_;  // by which the machine knows them
+  std::string profile_;       // the profile's tag
   Timeline timeline_;
 
   std::thread staging_thread_;
@@ -282,27 +296,31 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   std::string fingerprint_;
   bool staging_done_ = false;
   Followable followable_;
-  std::shared_ptr<const Suite> suite_;  // null until it is prepared
+  std::shared_ptr<const Suite> suite_;  // null until the suite is prepared
   bool planning_ = false;
   bool planned_ = false;
   int64_t planned_at_us_ = 0;
 
   std::map<std::string, size_t> task_index_;
   Json engine_info_;
-  std::string engine_by_;  // the worker that said so, in this life
+  std::string engine_by_;        // the worker that reported engine_info_ since this process started
+  Witness engine_from_;          // the host of that worker
+  int64_t engine_since_us_ = 0;  // since then the run waits for a first result of that host
+  int64_t engine_idle_us_ = 0;   // since then that host works at nothing
+  std::vector<std::pair<std::string, HeldTrial>> dropped_leases_;  // of the engines dropped
   HostDoubts doubts_;
-  std::set<std::string> ignored_;  // processes of which something was ignored
-  int files_lost_ = 0;             // that were reported and are not there, where that counts
+  std::set<std::string> ignored_;  // processes that had a message ignored
+  int files_lost_ = 0;  // reported files that were not sound, from hosts whose failures count
   std::map<std::string, Json> generation_;  // by task: the generation settings in force
   Json isolation_;
   int pending_commits_ = 0;
-  double backlog_bytes_ = 0;  // of generations that wait for scoring
+  double backlog_bytes_ = 0;  // generations that wait for scoring
   CostPlace place_;
   RunCosts costs_;
-  std::map<std::string, std::string> device_of_;  // kind, by worker
+  std::map<std::string, std::string> device_of_;  // kind of device, by worker
   std::map<std::string, Json> isolation_of_;      // by metric process that was leased a job
-  std::map<std::string, std::string>
-      makers_;  // the worker that made a generations file, in this life
+  // By generations file that was written since this process started: the worker that made it
+  std::map<std::string, std::string> makers_;
   std::map<size_t, TaskResult> finished_tasks_;
 
   // progress, updated from other threads through the loop
@@ -312,12 +330,12 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   std::string waiting_;
   std::map<std::string, std::pair<int64_t, int64_t>> pulls_;  // bytes done and in all, by worker
   int64_t generated_at_plan_ = 0;
-  WorkDone earlier_;  // what lives before this one did
+  WorkDone earlier_;  // work done before this process started
 
   bool paused_ = false;
   bool draining_ = false;
-  bool gives_up_finishing_ =
-      false;  // it drains, and tasks that are being aggregated have a moment left
+  // Draining: tasks that are being aggregated get one more second
+  bool gives_up_finishing_ = false;
   bool cancelled_ = false;
   bool ending_ = false;
   bool over_ = false;

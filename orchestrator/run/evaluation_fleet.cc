@@ -6,14 +6,19 @@
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "engines/engines.h"
 #include "orchestrator/run/evaluation.h"
 #include "orchestrator/run/wire_id.h"
 #include "orchestrator/schedule/placement.h"
 
 namespace evald {
+namespace fs = std::filesystem;
 namespace {
 
-// What an engine says of itself and decides its answers.
+// So long may a run have nothing from the host whose engine it began with, though that holds trials
+constexpr int64_t kBarrenMicros = 3'600'000'000;
+
+// The parts of an engine's description that decide its answers.
 Json Identity(Json engine) {
   for (const char* key :
        {"concurrency", "device", "device_id", "devices", "driver", "follows", "refused"}) {
@@ -30,7 +35,7 @@ RunView Evaluation::View(int64_t now) const {
   RunView view;
   view.number = number_;
   view.profile = profile_;
-  view.native = config_.engine.name == "native";
+  view.uses_devices = config_.engine.kind().gpus != GpuUse::kNone;
   if (!engine_info_.is_null()) view.engine = FactsOf(engine_info_);
   view.load = load().fingerprint;
   view.fingerprint = fingerprint_;
@@ -55,8 +60,8 @@ WorkerProfile Evaluation::profile() const {
 
 protocol::Load Evaluation::load() const {
   if (staged_) return {staged_->directory().string(), fingerprint_};
-  // A server that runs already has the weights; its worker may need the tokenizer beside them.
-  if (config_.engine.name == "openai" && !config_.checkpoint.empty()) {
+  // A running server already has the weights; its worker may need the tokenizer beside them.
+  if (config_.engine.kind().server != ServerUse::kNone && !config_.checkpoint.empty()) {
     return {config_.checkpoint.string(), kUnstagedLoad + config_.checkpoint.string()};
   }
   return {"", ""};
@@ -67,20 +72,20 @@ bool Evaluation::followable() const {
   return staging && !ending_ && !draining_ && !paused_;
 }
 
-// A worker that has the checkpoint would be of use.
+// Whether a worker that has the checkpoint would be of use.
 bool Evaluation::wants_workers() const {
   if (ending_ || draining_ || paused_ || !staging_done_) return false;
   return planned_ ? machine_.has_trials() && !congested() : engine_info_.is_null();
 }
 
-// A worker that has to load the checkpoint first would be of use too: others have much that they
-// have not begun.
+// Whether a worker that must load the checkpoint first would be of use: other workers have much
+// work that is not begun.
 bool Evaluation::wants_more_workers(int64_t now) const {
   if (ending_ || draining_ || paused_ || !planned_ || congested()) return false;
   return machine_.waiting_s(now) > kWorthALoadSeconds;
 }
 
-// Something is left that only a worker can do, whether one is at it or not.
+// Whether work is left that only a worker can do, even if a worker is at it.
 bool Evaluation::needs_workers() const {
   if (ending_ || draining_ || paused_ || !staging_done_) return false;
   return planned_ ? !machine_.trials_idle() : engine_info_.is_null();
@@ -91,8 +96,11 @@ bool Evaluation::wants_scorers() const {
 }
 
 std::vector<std::string> Evaluation::Silent(int64_t now) const {
-  std::vector<std::string> silent = machine_.SilentWorkers(now);
-  for (std::string& scorer : machine_.SilentScorers(now)) silent.push_back(std::move(scorer));
+  std::vector<std::string> silent;
+  for (const Holder worker : machine_.SilentWorkers(now))
+    silent.push_back(processes_.NameOf(worker));
+  for (const Holder scorer : machine_.SilentScorers(now))
+    silent.push_back(processes_.NameOf(scorer));
   return silent;
 }
 
@@ -101,7 +109,7 @@ std::vector<std::string> Evaluation::Silent(int64_t now) const {
 std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker,
                                                       const Json& engine) {
   if (!planned_ || !wants_workers()) return std::nullopt;
-  const auto lease = machine_.LeaseTrial(worker, MonotonicMicros());
+  const auto lease = machine_.LeaseTrial(processes_.Of(worker), MonotonicMicros());
   if (!lease) return std::nullopt;
   return Granted(*lease, worker, engine);
 }
@@ -110,15 +118,16 @@ Evaluation::Relief Evaluation::Relieve(const std::string& worker, const Json& en
   Relief relief;
   if (!planned_ || ending_ || draining_ || paused_) return relief;
   const int64_t now = MonotonicMicros();
-  for (const ShortenOrder& order : machine_.Relieve(worker, now)) {
-    relief.shorten.push_back({order.worker,
+  for (const ShortenOrder& order : machine_.Relieve(processes_.Of(worker), now)) {
+    relief.shorten.push_back({processes_.NameOf(order.worker),
                               {WireId(number_, order.trial), order.attempt,
                                machine_.tasks()[order.task].name, order.first, order.end}});
   }
   if (!relief.shorten.empty() || congested()) return relief;
-  const auto lease = machine_.LeaseCopy(worker, now);
+  const auto lease = machine_.LeaseCopy(processes_.Of(worker), now);
   if (!lease) return relief;
-  log::Info("trial {} repeats for {} what another worker is late with", lease->trial, worker);
+  log::Info("trial {} is a copy for {} of a trial that another worker is late with", lease->trial,
+            worker);
   relief.copy = Granted(*lease, worker, engine);
   return relief;
 }
@@ -136,7 +145,8 @@ protocol::Lease Evaluation::Granted(const TrialLease& lease, const std::string& 
                          task.tokenizer_key,
                          slice.documents.first,
                          slice.documents.end,
-                         Absolute(slice.file),
+                         Absolute(machine_.GenerationsFile(slice.task, slice.documents.first,
+                                                           lease.trial, lease.attempt)),
                          {}};
     for (const std::string& file : slice.salvage) sent.salvage.push_back(Absolute(file));
     message.slices.push_back(std::move(sent));
@@ -158,7 +168,7 @@ std::optional<protocol::Job> Evaluation::LeaseJob(
       return maker != makers_.end() && made_by(maker->second);
     };
   }
-  const auto job = machine_.LeaseJob(scorer, MonotonicMicros(), fits);
+  const auto job = machine_.LeaseJob(processes_.Of(scorer), MonotonicMicros(), fits);
   if (!job) return std::nullopt;
   isolation_of_[scorer] = isolation;
   FailPoint("run.job_given");
@@ -170,7 +180,7 @@ std::optional<protocol::Job> Evaluation::LeaseJob(
                        job->documents.end,
                        Absolute(job->generations),
                        HashOf(*job),
-                       Absolute(job->file),
+                       Absolute(machine_.ScoresFile(*job)),
                        id(),
                        job->job_attempt};
 }
@@ -180,17 +190,17 @@ const std::string& Evaluation::HashOf(const MetricJob& job) const {
   const auto file = files.find(job.documents.first);
   if (file == files.end() || record_.generations[file->second].path != job.generations) {
     throw Error(ErrorKind::kInternal,
-                fmt::format("{}: to be scored, but not committed", job.generations));
+                fmt::format("{}: is to be scored, but was not committed", job.generations));
   }
   return record_.generations[file->second].hash;
 }
 
 std::vector<std::pair<std::string, HeldTrial>> Evaluation::TakeWithdrawn() {
-  std::vector<std::pair<std::string, HeldTrial>> withdrawn;
+  std::vector<std::pair<std::string, HeldTrial>> withdrawn = std::exchange(dropped_leases_, {});
   for (const WithdrawOrder& order : machine_.TakeWithdrawn()) {
-    log::Info("trial {} of {} is withdrawn: another worker has committed it", order.trial,
-              order.worker);
-    withdrawn.push_back({order.worker, {number_, order.trial, order.attempt}});
+    const std::string& worker = processes_.NameOf(order.worker);
+    log::Info("trial {} of {} is withdrawn: another worker has committed it", order.trial, worker);
+    withdrawn.push_back({worker, {number_, order.trial, order.attempt}});
   }
   return withdrawn;
 }
@@ -202,22 +212,23 @@ void Evaluation::AddRow(const std::string& process, const std::string& title, bo
 }
 
 void Evaluation::Alive(const std::string& process, int64_t now) {
-  machine_.WorkerHeard(process, now);
-  machine_.ScorerHeard(process, now);
+  const Holder number = processes_.Of(process);
+  machine_.WorkerHeard(number, now);
+  machine_.ScorerHeard(number, now);
 }
 
 void Evaluation::Loaded(const std::string& worker, const protocol::Loaded& loaded) {
   if (ending_) return;
-  if (loaded.report.is_object() &&
-      loaded.report.contains("gb_per_s")) {  // it pulled, perhaps between two heartbeats
+  // The worker pulled it, perhaps between two heartbeats
+  if (loaded.report.is_object() && loaded.report.contains("gb_per_s")) {
     const auto bytes = loaded.report.value("bytes", int64_t{0});
     Pulled(worker, bytes, bytes);
   }
   Json engine = loaded.engine;
-  const Json scoring = loaded.report.value("scoring", Json());  // of an engine that tests itself
+  const Json scoring = loaded.report.value("scoring", Json());  // from an engine that tests itself
   if (scoring.is_object() && !scoring.value("offered", true))
     engine["refused"] = scoring.value("reason", "");
-  if (!engine_info_.is_null()) return;
+  if (!engine_info_.is_null() || doubts_.doubted(WitnessOf(worker).host)) return;
   const Json before = json_.record().value("engine", Json());
   if (!before.is_null() && Identity(before) != Identity(engine)) {
     const HostDoubts::Refusal refusal{
@@ -230,11 +241,67 @@ void Evaluation::Loaded(const std::string& worker, const protocol::Loaded& loade
   }
   engine_info_ = std::move(engine);
   engine_by_ = worker;
+  engine_from_ = WitnessOf(worker);
   Record({{"engine", engine_info_}}, [] {});
   MaybePlan();
 }
 
-// Results name every GPU that computed for the run, also those of a life before.
+// Whether no number of any engine counts yet.
+bool Evaluation::NothingKept() const {
+  return planned_ && record_.generations.empty() && pending_commits_ == 0;
+}
+
+// All numbers of a run come from one kind of engine. Whoever answers a load first with an engine
+// that nobody else has, and does nothing, or leaves, would hold the run up for ever.
+void Evaluation::Tick(int64_t now, const std::function<bool(const std::string& host)>& works) {
+  if (engine_from_.trusted || engine_info_.is_null() || !NothingKept() || ending_ || draining_ ||
+      paused_) {
+    engine_since_us_ = engine_idle_us_ = now;
+    return;
+  }
+  if (machine_.trials().leased() > 0 || !wants_workers() || works(engine_from_.host))
+    engine_idle_us_ = now;
+  const double patience_s = config_.workers.heartbeat_timeout_s;
+  if (Seconds(now - engine_idle_us_) > patience_s) {
+    DropEngine(fmt::format("has done nothing for {:.0f} s", patience_s));
+  } else if (now - engine_since_us_ > kBarrenMicros) {
+    DropEngine(fmt::format("has brought nothing for {:.0f} s", Seconds(kBarrenMicros)));
+  }
+}
+
+// The run begins anew with the next engine. Files of this one are removed, since none counts.
+void Evaluation::DropEngine(const std::string& why) {
+  log::Warn("run {}: host '{}', with whose engine it began, {}: it begins anew with another", id_,
+            engine_from_.host, why);
+  doubts_.Doubt(engine_from_);
+  for (const auto& [worker, device] : device_of_) {
+    for (const Grant& grant : machine_.trials().HeldBy(processes_.Of(worker))) {
+      dropped_leases_.push_back({worker, {number_, grant.item, grant.attempt}});
+    }
+  }
+  std::vector<MachineTask> tasks = machine_.tasks();
+  machine_ = MakeMachine(config_);
+  machine_.SetTasks(std::move(tasks));
+  engine_info_ = Json();
+  planned_ = false;
+  planning_ = true;  // until the files are gone
+  Record({{"engine", nullptr}, {"generation", nullptr}, {"devices", Json::object()}}, [] {});
+  std::vector<std::string> names;
+  for (const SuiteTask& task : suite_->tasks) names.push_back(task.definition.name);
+  OffLoop(
+      [run = path_, names = std::move(names)] {
+        fs::remove_all(run / "generations");
+        MakeTaskFolders(run, names);
+      },
+      [this] {
+        planning_ = false;
+        MaybePlan();
+      });
+  hooks_.changed();
+}
+
+// Notes a device in run.json. Results name every GPU that computed for the run, in earlier lives
+// too.
 void Evaluation::NoteDevice(const Json& engine) {
   const std::string device = engine.value("device_id", "");
   if (device.empty()) return;
@@ -245,7 +312,7 @@ void Evaluation::NoteDevice(const Json& engine) {
   Note("devices", std::move(devices));
 }
 
-// For people: a run does not fail over it.
+// Notes a member of run.json for people. The run does not fail if it cannot be written.
 void Evaluation::Note(const char* member, Json value) {
   if (ending_taken_) return;
   json_.Update({{member, std::move(value)}}, [](const std::optional<Error>& error) {
@@ -271,12 +338,12 @@ void Evaluation::On(const order::TellVain& vain) {
 
 void Evaluation::On(const order::TellWorkerLost& lost) {
   pulls_.erase(lost.worker);
-  machine_.WorkerLost(lost.worker, lost.why, lost.at_fault);
+  machine_.WorkerLost(processes_.Of(lost.worker), lost.why, lost.at_fault);
   CheckEnd();
 }
 
 void Evaluation::On(const order::TellScorerLost& lost) {
-  machine_.ScorerLost(lost.scorer, lost.why);
+  machine_.ScorerLost(processes_.Of(lost.scorer), lost.why);
   CheckEnd();
 }
 
@@ -305,10 +372,11 @@ void Evaluation::On(const order::TellNoScorers& none) {
   Fail(ErrorKind::kInfrastructure, fmt::format("no metric process is left: {}", none.why));
 }
 
-// What the doubted hosts said is believed.
+// Only doubted hosts are left, so their refusals are believed.
 void Evaluation::On(const order::TellNobodyElse&) {
   if (ending_ || doubts_.hosts().empty()) return;
-  log::Warn("run {}: no other host is left for it: what the others refused is believed", id_);
+  log::Warn("run {}: no other host is left for it: the refusals of the doubted ones are believed",
+            id_);
   for (const HostDoubts::Refusal& refusal : doubts_.Settle()) CarryOut(refusal);
   CheckEnd();
 }

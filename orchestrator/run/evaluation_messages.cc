@@ -5,11 +5,11 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
-#include "base/file_hash.h"
 #include "base/log.h"
 #include "base/names.h"
-#include "orchestrator/report/run_results.h"
 #include "orchestrator/run/evaluation.h"
+#include "orchestrator/run/reported_file.h"
+#include "orchestrator/run/run_results.h"
 #include "orchestrator/run/wire_id.h"
 
 namespace evald {
@@ -21,33 +21,23 @@ std::vector<int64_t> DocumentsOf(int64_t first, int64_t end) {
   return documents;
 }
 
-// A refusal of a task: "task gsm8k".
+// The prefix of HostDoubts::Refusal::what for a task: "task gsm8k".
 const std::string kTaskRefusal = "task ";
-// A report and its lease are stamped by the same clock, but for the rounding of a worker's.
+// Slack for the rounding of a worker's clock: a report and its lease are stamped by the same clock.
 constexpr double kClockSlackSeconds = 1;
 
-// No process can have computed for longer on one device.
+// An upper bound for the time that a process computed on one device since its lease.
 double SecondsSince(std::optional<int64_t> leased_us) {
   return leased_us ? static_cast<double>(MonotonicMicros() - *leased_us) / 1e6 + kClockSlackSeconds
                    : 0;
 }
 
-// Why a file that was reported is not there; "" where it is. Reads it.
-std::string WhyNotThere(const std::filesystem::path& path, const CommittedFile& file) {
-  std::error_code error;
-  const auto bytes =
-      std::filesystem::is_regular_file(path, error) ? std::filesystem::file_size(path, error) : 0;
-  if (error || bytes == 0) return "there is no such file, or it is empty";
-  if (bytes != file.bytes) return fmt::format("it has {} bytes, not {}", bytes, file.bytes);
-  return HashOfFile(path).hash == file.hash ? "" : "it has another content than was reported";
-}
-
-// Of a task's documents, in their order, each one's file, as an index into those of the run's files
-// that any of them lies in, which go to *picked.
+// The file of each of a task's documents, in their order, as an index into *picked. Puts those of
+// the run's files that hold any of the documents into *picked.
 std::vector<size_t> PickFiles(const std::vector<CommittedFile>& files,
                               const std::map<int64_t, size_t>& file_of, int64_t documents,
                               const std::filesystem::path& run, std::vector<FileAndHash>* picked) {
-  std::map<size_t, size_t> place;  // in *picked, by the place in `files`
+  std::map<size_t, size_t> place;  // index into *picked, by index into `files`
   std::vector<size_t> of;
   for (int64_t document = 0; document < documents; ++document) {
     const size_t file = file_of.at(document);
@@ -86,25 +76,26 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
   if (ending_) return;
   const auto task = task_index_.find(done.task);
   const int64_t trial = IdOfWireId(done.trial);
-  const double most_s = SecondsSince(machine_.trials().LeasedAt(worker, trial));
+  const double most_s = SecondsSince(machine_.trials().LeasedAt(processes_.Of(worker), trial));
   const bool copy = machine_.is_copy(trial);
   const std::string file =
       task == task_index_.end()
           ? ""
           : machine_.GenerationsFile(task->second, done.first, trial, done.attempt);
-  if (task != task_index_.end() &&
-      done.file != Absolute(file)) {  // it would be read, and renamed if it were damaged
+  // Otherwise another file would be read, and renamed if it were damaged
+  if (task != task_index_.end() && done.file != Absolute(file)) {
     const std::string why =
         fmt::format("it wrote {}, but the lease says {}", done.file, Absolute(file));
     return OnTrialFailed(worker, {done.trial, done.attempt, true, why});
   }
   if (task == task_index_.end() ||
-      !machine_.SliceReported(worker, trial, done.attempt, task->second, {done.first, done.end})) {
+      !machine_.SliceReported(processes_.Of(worker), trial, done.attempt, task->second,
+                              {done.first, done.end})) {
     return Ignore(worker, fmt::format("a late or unknown slice of trial {}", trial));
   }
-  // Later attempts salvage what this life did, too.
+  // Later attempts also salvage work of this life.
   if (done.attempt == 1) earlier_.requests += done.salvaged;
-  // What was salvaged took no time now.
+  // Salvaged documents took no time now, so the slice's time measures nothing.
   const bool whole = done.attempt == 1 && !copy && machine_.fresh(task->second);
   if (whole) {
     const int64_t documents = done.end - done.first;
@@ -112,13 +103,13 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
                  longest_s = std::min(done.longest_seconds, most_s);
     costs_.SawSlice(task->second, device_of_[worker], documents, done.tokens_in, done.tokens_out,
                     device_s, longest_s);
-    machine_.Measured(worker, task->second, documents, device_s, longest_s);
+    machine_.Measured(processes_.Of(worker), task->second, documents, device_s, longest_s);
   }
   const CommittedFile made{done.task,     trial,          done.attempt,   done.first,
                            done.end,      file,           done.hash,      done.bytes,
                            done.requests, done.truncated, done.tokens_in, done.tokens_out};
-  WhenThere(
-      worker, made,
+  WhenSound(
+      worker, FileKind::kGenerations, made,
       [this, made, worker] {
         makers_[made.path] = worker;
         CommitGenerations(made);
@@ -129,13 +120,13 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
       });
 }
 
-// ---- what is believed
+// ---- belief in hosts
 
 Witness Evaluation::WitnessOf(const std::string& process) const {
   return hooks_.witness ? hooks_.witness(process) : Witness{};
 }
 
-// Otherwise other hosts go on with the run, and this one does not.
+// Whether the refusal is believed. If not, other hosts go on with the run, and this host does not.
 bool Evaluation::Believed(const std::string& process, const HostDoubts::Refusal& refusal) {
   const Witness from = WitnessOf(process);
   if (doubts_.Refused(from, refusal)) return true;
@@ -163,38 +154,39 @@ void Evaluation::CarryOut(const HostDoubts::Refusal& refusal) {
   if (task != task_index_.end()) machine_.RefuseTask(task->second, refusal.cause);
 }
 
-// Once of each process: whoever has a worker token can send such messages without end.
+// Warns once for each process: anyone with a worker token can send such messages without end.
 void Evaluation::Ignore(const std::string& process, const std::string& what) {
   if (ignored_.insert(process).second)
     log::Warn("{}: {} is ignored, as is all else that it does not hold", process, what);
 }
 
-// Commits the file; of another host, only after it is seen to be there, with the content that the
-// process says.
-void Evaluation::WhenThere(const std::string& process, const CommittedFile& file,
+// Commits the file. If it comes from another host, first checks that the run can go on with it.
+void Evaluation::WhenSound(const std::string& process, FileKind kind, const CommittedFile& file,
                            std::function<void()> commit,
                            std::function<void(const std::string& why)> lost) {
   if (WitnessOf(process).trusted) return commit();
+  const SuiteTask& task = suite_->tasks[task_index_.at(file.task)];
+  ReportedFile reported{Absolute(file.path), file.bytes,   file.hash,
+                        file.first,          file.end,     kind == FileKind::kScores,
+                        task.definition,     task.prepared};
   ++pending_commits_;
-  auto problem = std::make_shared<std::string>();
-  support_.files->Post(
-      [file, path = Absolute(file.path), problem] { *problem = WhyNotThere(path, file); },
-      Guarded([this, problem, commit = std::move(commit),
-               lost = std::move(lost)](std::optional<Error> error) {
+  support_.finisher->Check(
+      std::move(reported), support_.user,
+      Guarded([this, commit = std::move(commit), lost = std::move(lost)](const std::string& why) {
         --pending_commits_;
-        if (error) *problem = error->what();
         if (ending_taken_) return;
-        if (problem->empty()) {
+        if (why.empty()) {
           commit();
         } else if (!ending_) {
-          lost(*problem);
+          lost(why);
           hooks_.changed();
           CheckEnd();
         }
       }));
 }
 
-// Where it counts, few such files end the run: it would not come to an end otherwise.
+// A file that was reported is not there, or is none that the run can go on with. A few of these end
+// the run, if they count: it would never end otherwise.
 void Evaluation::Lost(const std::string& process, const CommittedFile& file,
                       const std::string& why) {
   const std::string text =
@@ -204,7 +196,7 @@ void Evaluation::Lost(const std::string& process, const CommittedFile& file,
     Fail(ErrorKind::kInfrastructure, text);
 }
 
-// Whose device made them stands in run.json by then.
+// By then run.json names the device that made the generations.
 void Evaluation::CommitGenerations(const CommittedFile& file) {
   FailPoint("run.generations_reported");
   ++pending_commits_;
@@ -234,8 +226,8 @@ void Evaluation::GenerationsCommitted(const CommittedFile& file, const std::vect
 
 void Evaluation::OnProgress(const std::string& worker, const protocol::Progress& progress) {
   if (!planned_ || ending_) return;
-  machine_.Progressed(worker, IdOfWireId(progress.trial), progress.attempt, progress.requests_done,
-                      progress.oldest_seconds, MonotonicMicros());
+  machine_.Progressed(processes_.Of(worker), IdOfWireId(progress.trial), progress.attempt,
+                      progress.requests_done, progress.oldest_seconds, MonotonicMicros());
   const auto task = task_index_.find(progress.oldest_task);
   if (task != task_index_.end()) machine_.Overdue(task->second, progress.oldest_seconds);
 }
@@ -244,8 +236,8 @@ void Evaluation::OnShortened(const std::string& worker, const protocol::Shortene
   const auto task = task_index_.find(shortened.task);
   if (ending_ || task == task_index_.end()) return;
   const int64_t trial = IdOfWireId(shortened.trial);
-  if (machine_.Shortened(worker, trial, shortened.attempt, task->second, shortened.first,
-                         shortened.end))
+  if (machine_.Shortened(processes_.Of(worker), trial, shortened.attempt, task->second,
+                         shortened.first, shortened.end))
     hooks_.changed();
 }
 
@@ -253,15 +245,15 @@ std::optional<double> Evaluation::OnTrialDone(const std::string& worker,
                                               const protocol::TrialDone& done) {
   if (ending_) return std::nullopt;
   const int64_t trial = IdOfWireId(done.trial);
-  if (!machine_.trials().Holds(worker, trial, done.attempt)) {
+  if (!machine_.trials().Holds(processes_.Of(worker), trial, done.attempt)) {
     Ignore(worker, fmt::format("the end of trial {}", trial));
     return std::nullopt;
   }
-  const double most_s = SecondsSince(machine_.trials().LeasedAt(worker, trial));
+  const double most_s = SecondsSince(machine_.trials().LeasedAt(processes_.Of(worker), trial));
   if (machine_.whole(trial) || FailureCounts(worker)) {
-    machine_.TrialDone(worker, trial, done.attempt);
+    machine_.TrialDone(processes_.Of(worker), trial, done.attempt);
   } else {
-    machine_.TrialGivenBack(worker, trial, done.attempt);
+    machine_.TrialGivenBack(processes_.Of(worker), trial, done.attempt);
   }
   CheckEnd();
   return std::min(done.device_seconds, most_s);
@@ -270,7 +262,7 @@ std::optional<double> Evaluation::OnTrialDone(const std::string& worker,
 void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed) {
   if (ending_) return;
   const int64_t trial = IdOfWireId(failed.trial);
-  if (!machine_.trials().Holds(worker, trial, failed.attempt)) {
+  if (!machine_.trials().Holds(processes_.Of(worker), trial, failed.attempt)) {
     return Ignore(worker, fmt::format("the failure of trial {}", trial));
   }
   log::Warn("worker {}: trial {} failed: {}", worker, trial, failed.message);
@@ -278,19 +270,22 @@ void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialF
   const bool of_task = !failed.retry && task != task_index_.end();
   if (of_task &&
       Believed(worker, {kTaskRefusal + failed.task, ErrorKind::kInput, failed.message})) {
-    machine_.RequestRefused(worker, trial, failed.attempt, task->second, failed.message);
+    machine_.RequestRefused(processes_.Of(worker), trial, failed.attempt, task->second,
+                            failed.message);
   } else if (!of_task && (machine_.whole(trial) || FailureCounts(worker))) {
-    machine_.TrialFailed(worker, trial, failed.attempt, failed.message, failed.retry);
+    machine_.TrialFailed(processes_.Of(worker), trial, failed.attempt, failed.message,
+                         failed.retry);
   } else {
-    machine_.TrialGivenBack(worker, trial, failed.attempt);
+    machine_.TrialGivenBack(processes_.Of(worker), trial, failed.attempt);
   }
   CheckEnd();
 }
 
 void Evaluation::OnJobDone(const std::string& scorer, const protocol::JobDone& done) {
   if (ending_) return;
-  const double most_s = SecondsSince(machine_.jobs().LeasedAt(scorer, IdOfWireId(done.job)));
-  const auto job = machine_.JobDone(scorer, IdOfWireId(done.job), done.attempt);
+  const double most_s =
+      SecondsSince(machine_.jobs().LeasedAt(processes_.Of(scorer), IdOfWireId(done.job)));
+  const auto job = machine_.JobDone(processes_.Of(scorer), IdOfWireId(done.job), done.attempt);
   if (!job) return Ignore(scorer, fmt::format("the end of job {}", IdOfWireId(done.job)));
   const auto isolation = isolation_of_.find(scorer);
   if (isolation != isolation_of_.end()) isolation_ = isolation->second;
@@ -299,8 +294,8 @@ void Evaluation::OnJobDone(const std::string& scorer, const protocol::JobDone& d
   costs_.SawJob(job->task, documents, slot_s);
   machine_.MeasuredScoring(job->task, documents, slot_s);
   const CommittedFile made = ScoresOf(*job, done);
-  WhenThere(
-      scorer, made, [this, job = *job, made] { CommitScores(job, made); },
+  WhenSound(
+      scorer, FileKind::kScores, made, [this, job = *job, made] { CommitScores(job, made); },
       [this, job = *job, made, scorer](const std::string& why) {
         machine_.ScoresLost(job);
         Lost(scorer, made, why);
@@ -314,7 +309,7 @@ CommittedFile Evaluation::ScoresOf(const MetricJob& job, const protocol::JobDone
   file.attempt = job.attempt;
   file.first = job.documents.first;
   file.end = job.documents.end;
-  file.path = job.file;
+  file.path = machine_.ScoresFile(job);
   file.hash = done.hash;
   file.bytes = done.bytes;
   return file;
@@ -371,7 +366,7 @@ void Evaluation::FinishTask(size_t task) {
         CheckEnd();
       }),
       Guarded([this, name](const Error& error) {
-        if (ending_) return;  // it was stopped
+        if (ending_) return;  // the aggregation was stopped
         Fail(error.kind() == ErrorKind::kInput ? ErrorKind::kInput : ErrorKind::kInfrastructure,
              fmt::format("task {}: {}", name, error.what()));
       }));
@@ -380,13 +375,13 @@ void Evaluation::FinishTask(size_t task) {
 void Evaluation::OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed) {
   if (ending_) return;
   const int64_t job = IdOfWireId(failed.job);
-  if (!machine_.jobs().Holds(scorer, job, failed.attempt)) {
+  if (!machine_.jobs().Holds(processes_.Of(scorer), job, failed.attempt)) {
     return Ignore(scorer, fmt::format("the failure of job {}", job));
   }
   if (FailureCounts(scorer)) {
-    machine_.JobFailed(scorer, job, failed.attempt, failed.message, failed.retry);
+    machine_.JobFailed(processes_.Of(scorer), job, failed.attempt, failed.message, failed.retry);
   } else {
-    machine_.JobGivenBack(scorer, job, failed.attempt);
+    machine_.JobGivenBack(processes_.Of(scorer), job, failed.attempt);
   }
   log::Warn("metric process {}: job {} failed: {}", scorer, job, failed.message);
   CheckEnd();
@@ -395,7 +390,8 @@ void Evaluation::OnJobFailed(const std::string& scorer, const protocol::JobFaile
 void Evaluation::OnSpan(const std::string& process, const protocol::Span& span) {
   if (ending_taken_) return;
   TimelineSpan own{span.name, span.begin, span.end, span.args};
-  if (own.args.is_object() && own.args.contains("trials")) {  // of this run, by its own numbers
+  // Trials of this run, by its own numbers
+  if (own.args.is_object() && own.args.contains("trials")) {
     Json trials = Json::array();
     for (const Json& trial : own.args["trials"]) {
       if (trial.is_number_integer() && RunOfWireId(trial) == number_)

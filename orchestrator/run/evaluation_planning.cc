@@ -9,7 +9,7 @@
 #include "orchestrator/run/evaluation.h"
 #include "orchestrator/state/prior_store.h"
 
-// From prepared tasks and a loaded engine to work that can be leased.
+// Planning: from prepared tasks and a loaded engine to work that can be leased.
 namespace evald {
 namespace {
 
@@ -18,7 +18,7 @@ constexpr double kBootstrapDrawsMax = 1e11;
 
 }  // namespace
 
-// A standard error that would take hours is found out before anything is computed.
+// Refuses a standard error that would take hours, before anything is computed.
 bool Evaluation::BootstrapsInTime() {
   for (const SuiteTask& task : suite_->tasks) {
     const double each = BootstrapDraws(task.definition, task.documents, 1);
@@ -66,7 +66,7 @@ void Evaluation::OnPrepared(std::shared_ptr<const Suite> suite) {
   MaybePlan();
 }
 
-// Planning waits for the tasks and for what the engine says of itself.
+// Plans once the tasks are prepared and the engine is known.
 void Evaluation::MaybePlan() {
   if (planning_ || ending_ || !suite_ || engine_info_.is_null() || !EngineServesTasks()) return;
   planning_ = true;
@@ -80,8 +80,8 @@ void Evaluation::MaybePlan() {
           *known = prior_store::All(store.database());
         } catch (const Error& e) {
           *failure = Failure{e.kind(), e.what()};
-        } catch (const std::filesystem::filesystem_error&
-                     e) {  // its folder, which is no fault of the database's
+          // The fault is the folder's, not the database's
+        } catch (const std::filesystem::filesystem_error& e) {
           *failure = Failure{ErrorKind::kInfrastructure, e.what()};
         }
       },
@@ -92,8 +92,8 @@ void Evaluation::MaybePlan() {
       }));
 }
 
-// On the files thread: nothing is leased before the run's folders are made and run.json says what
-// the run was begun with.
+// Plans on the files thread. Nothing is leased before the run's folders are made and run.json says
+// with which checkpoint, tasks and engine the run was begun.
 void Evaluation::MakePlan(Recovery recovery, std::vector<TaskCost> known) {
   auto input = std::make_shared<PlanInput>();
   input->config = config_;
@@ -128,10 +128,10 @@ void Evaluation::OnPlanned(RunPlan plan) {
   generated_at_plan_ = plan.generated;
   FailPoint("run.planned");
   planned_ = true;
-  planned_at_us_ = MonotonicMicros();
+  planned_at_us_ = engine_since_us_ = engine_idle_us_ = MonotonicMicros();
   for (size_t t = 0; t < machine_.tasks().size(); ++t) {
     if (!machine_.task_finished(t)) continue;
-    OnLoop([this, t] {  // a turn for each: there may be many
+    OnLoop([this, t] {  // one turn each: there may be many
       if (!ending_) FinishTask(t);
     });
   }
@@ -139,8 +139,8 @@ void Evaluation::OnPlanned(RunPlan plan) {
   CheckEnd();
 }
 
-// A checkpoint that is not staged may have changed since the run was begun, and with it the
-// settings that its answers were made with.
+// Whether the generation settings are those that the run was begun with. A checkpoint that is not
+// staged may have changed since then, and its settings with it.
 bool Evaluation::GenerationIsAsBefore(const Json& now) {
   const Json before = json_.record().value("generation", Json());
   if (before.is_null() || before == now) return true;
@@ -165,7 +165,7 @@ bool Evaluation::EngineServesTasks() {
                     ToString(kind), config_.engine.name, why.empty() ? "" : ": " + why)};
     if (Believed(engine_by_, refusal)) {
       CarryOut(refusal);
-    } else {  // another host may have one that does
+    } else {  // another host's engine may serve them
       engine_info_ = Json();
       Record({{"engine", nullptr}}, [] {});
       hooks_.changed();

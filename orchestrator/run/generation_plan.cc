@@ -9,7 +9,7 @@
 namespace evald {
 namespace {
 
-// As the engines' own checks have it: some of the context must be left for the prompt.
+// The same check as the engines': some of the context must be left for the prompt.
 void CheckRoom(const SamplingParams& sampling, int max_length) {
   if (max_length == 0 || sampling.max_gen_toks < max_length) return;
   throw Error(
@@ -24,7 +24,7 @@ void CheckRoom(const SamplingParams& sampling, int max_length) {
 GenerationPlan PlanGeneration(const EvalConfig& config, const Suite& suite, const Json& engine,
                               const ReadFolder& checkpoint) {
   GenerationPlan plan;
-  if (!TakesGenerationConfig(config.engine)) return plan;
+  if (!config.engine.kind().HasSetting("generation_config")) return plan;
   const auto generation = GenerationConfig::Read(checkpoint, config.engine.generation_config);
   for (const SuiteTask& task : suite.tasks) {
     const TaskDefinition& definition = task.definition;

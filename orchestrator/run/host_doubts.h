@@ -9,23 +9,23 @@
 
 namespace evald {
 
-/// Where a process runs, and who vouches for what it says.
+/// The host of a process, and the token that vouches for it.
 struct Witness {
   std::string host;
   std::string owner;    ///< name of the token that the host's agent came with
   bool trusted = true;  ///< the service's own host
 };
 
-/// How far one run believes the hosts that work for it. Whoever has a worker token can run an
-/// agent, so that the word of one agent alone ends no run while another host could do the work. A
-/// plain value.
+/// How far one run believes the hosts that work for it. Anyone with a worker token can run an
+/// agent. So the word of one agent alone ends no run while another host could do the work. A plain
+/// value.
 ///
-/// A refusal says that something can be done nowhere: a checkpoint cannot be loaded, a request
+/// A refusal says that something can be done nowhere: a checkpoint cannot be loaded, a request can
 /// never be answered. It is believed from the service's own host, and once agents of two different
 /// tokens say the same. Before that, the host that refused is doubted: it gets nothing more of this
-/// run. A failure may be the host's own; the first ones of a host do not count against the work,
-/// and after kFailuresMax the host is doubted. Where no other host is left for the run, doubts are
-/// settled: what the doubted hosts said is believed, now and later.
+/// run. A failure may be the host's own fault. A host's first failures do not count against the
+/// work; after kFailuresMax the host is doubted. If only doubted hosts are left for the run, doubts
+/// are settled: their refusals are believed, now and later.
 class HostDoubts {
  public:
   static constexpr int kFailuresMax = 3;
@@ -40,10 +40,15 @@ class HostDoubts {
   bool Refused(const Witness& from, const Refusal& refusal);
   /// Whether a failure on the host counts against the work.
   bool Failed(const Witness& from);
-  /// The host gets nothing of the run.
+  /// The host keeps others from the work, and does none. It is doubted, even if it was believed
+  /// before.
+  void Doubt(const Witness& of) {
+    if (!of.trusted) doubted_.insert(of.host);
+  }
+  /// Whether the host gets nothing more of the run.
   bool doubted(const std::string& host) const { return doubted_.count(host) > 0; }
   const std::set<std::string>& hosts() const { return doubted_; }
-  /// No other host is left: believes the doubted ones from now on. Gives what they refused.
+  /// Only doubted hosts are left: they are believed from now on. Returns their refusals.
   std::vector<Refusal> Settle();
 
  private:
@@ -54,7 +59,7 @@ class HostDoubts {
   std::set<std::string> doubted_;
   std::set<std::string> believed_;
   std::map<std::string, int> failures_;  // by host
-  std::map<std::string, Said> refused_;  // by what
+  std::map<std::string, Said> refused_;  // by Refusal::what
 };
 
 }  // namespace evald

@@ -7,8 +7,7 @@
 #include <map>
 #include <set>
 
-#include "base/file.h"
-#include "base/hash.h"
+#include "base/file_hash.h"
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/names.h"
@@ -16,6 +15,7 @@
 #include "evald/error.h"
 #include "evald/generation.h"
 #include "evald/score.h"
+#include "metrics/line_index.h"
 #include "prepared/prepared_task.h"
 
 namespace evald {
@@ -54,8 +54,8 @@ std::vector<std::pair<FileName, std::string>> FilesIn(const fs::path& run, const
   return files;
 }
 
-// "generations/<folder>/<file>" or "scores/<folder>/<file>": what is renamed when it is damaged
-// must be the run's own.
+// Whether the path is "generations/<folder>/<file>" or "scores/<folder>/<file>": a damaged file is
+// renamed, so it must be the run's own.
 bool LiesInRun(const std::string& path, FileKind kind) {
   const std::vector<std::string> parts = Split(path, '/');
   return parts.size() == 3 &&
@@ -78,23 +78,31 @@ std::vector<int64_t> RequestsPerDocument(const PreparedTask& task) {
   return counts;
 }
 
-// Documents whose generations stand whole in a complete file.
+// Documents that have all their generations in a complete file.
 std::vector<int64_t> WholeGenerations(const fs::path& path, const std::vector<int64_t>& expected,
                                       CommittedFile* file) {
   std::map<int64_t, std::set<std::pair<int, int>>> seen;
-  ForEachJsonLine(path, [&](size_t line, Json&& value) {
+  const auto visit = [&](size_t line, Json&& value) {
     const Generation generation =
         GenerationFromJson(value, fmt::format("{}:{}", path.string(), line));
-    seen[generation.doc_id].insert({generation.idx, generation.repeat});
+    const bool known =
+        generation.doc_id >= 0 && generation.doc_id < static_cast<int64_t>(expected.size());
+    auto& requests = seen[known ? generation.doc_id : -1];
+    // One too many shows that the document is not whole
+    if (known &&
+        static_cast<int64_t>(requests.size()) <= expected[static_cast<size_t>(generation.doc_id)]) {
+      requests.insert({generation.idx, generation.repeat});
+    }
     ++file->requests;
     file->truncated += generation.truncated > 0 ? 1 : 0;
     file->tokens_in += generation.tokens_in;
     file->tokens_out += generation.tokens_out;
-  });
+  };
+  ForEachJsonLine(path, visit, kRunLineLimits);
   std::vector<int64_t> whole;
   for (const auto& [document, requests] : seen) {
-    if (document >= 0 && document < static_cast<int64_t>(expected.size()) &&
-        static_cast<int64_t>(requests.size()) == expected[document]) {
+    if (document >= 0 &&
+        static_cast<int64_t>(requests.size()) == expected[static_cast<size_t>(document)]) {
       whole.push_back(document);
     }
   }
@@ -103,9 +111,10 @@ std::vector<int64_t> WholeGenerations(const fs::path& path, const std::vector<in
 
 std::vector<int64_t> WholeScores(const fs::path& path) {
   std::vector<int64_t> documents;
-  ForEachJsonLine(path, [&](size_t line, Json&& value) {
+  const auto visit = [&](size_t line, Json&& value) {
     documents.push_back(ScoreFromJson(value, fmt::format("{}:{}", path.string(), line)).doc_id);
-  });
+  };
+  ForEachJsonLine(path, visit, kRunLineLimits);
   return documents;
 }
 
@@ -130,13 +139,14 @@ class Recoverer {
   }
 
  private:
-  // Numbers that no run comes to are damage, and the next trials' must stay below 2^31.
+  // Numbers that no run reaches are damage. The next trials' numbers must stay below 2^31.
   void SeenTrial(int64_t trial) {
     constexpr int64_t kTrialsMax = 1'000'000'000;
     if (trial < kTrialsMax) result_.first_trial = std::max(result_.first_trial, trial + 1);
   }
 
-  // The tasks are those that the run was begun with: what they do not have is damage.
+  // Drops documents that the run's tasks do not have. The tasks are those that the run was begun
+  // with, so such rows are damage.
   void KeepKnownDocuments(std::map<std::string, std::map<int64_t, size_t>>* counted) const {
     std::map<std::string, int64_t> documents;
     for (const SuiteTask& task : suite_.tasks) documents[task.definition.name] = task.documents;
@@ -160,7 +170,7 @@ class Recoverer {
           continue;
         }
         const fs::path path = directory_ / file.path;
-        const bool whole = fs::is_regular_file(path) && HashHex(ReadFile(path)) == file.hash;
+        const bool whole = fs::is_regular_file(path) && HashOfFile(path).hash == file.hash;
         if (whole) continue;
         store_->Forget(run_, kind, file.path);
         SetAside(path, "lost or damaged");
@@ -178,7 +188,7 @@ class Recoverer {
     RecoveredTask recovered;
     const std::string& name = task.definition.name;
     const PreparedTask prepared(task.prepared);
-    std::vector<int64_t> expected;  // made only when a file needs it
+    std::vector<int64_t> expected;  // made only if a file needs it
     for (const auto& [file, path] : FilesIn(directory_, "generations", name)) {
       SeenTrial(file.trial);
       if (EndsWith(path, ".part")) {
@@ -203,14 +213,14 @@ class Recoverer {
 
   CommittedFile Describe(const std::string& task, const FileName& name,
                          const std::string& path) const {
-    const std::string content = ReadFile(directory_ / path);
+    const FileHash content = HashOfFile(directory_ / path);
     CommittedFile file;
     file.task = task;
     file.trial = name.trial;
     file.attempt = name.attempt;
     file.path = path;
-    file.hash = HashHex(content);
-    file.bytes = content.size();
+    file.hash = content.hash;
+    file.bytes = content.bytes;
     return file;
   }
 
@@ -225,8 +235,8 @@ class Recoverer {
     }
   }
 
-  // Scores count only when they were made from the generations that count: both files then bear the
-  // same trial and attempt.
+  // Adopts scores if they were made from the generations that count: both files then have the same
+  // trial and attempt.
   void AdoptScores(const std::string& task, const FileName& name, const std::string& path) {
     CommittedFile file = Describe(task, name, path);
     const auto& generated = result_.record.generated[task];

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/run/preparation.h"
+#include "orchestrator/prepare/preparation.h"
 #include "orchestrator/state/run_store.h"
 
 namespace evald {
 
-/// What lies in a run's folder and counts, or may be resumed.
+/// Files in a run's folder that may be resumed.
 struct RecoveredTask {
   std::vector<std::string> salvage;  ///< half-written files, relative to the run's folder
 };
@@ -23,10 +23,10 @@ struct Recovery {
   int dropped_files = 0;             ///< committed files that were lost or damaged
 };
 
-/// Brings the database and the folder of an interrupted run to agreement: a committed file that is
-/// gone or does not have its recorded hash loses its documents; a complete file without a row is
-/// adopted for the documents it holds whole; half-written generations are listed for salvage.
-/// To be called in a transaction, on the store's thread. Throws Error(kInfrastructure).
+/// Makes the database and the folder of an interrupted run agree. A committed file that is gone, or
+/// no longer has its recorded hash, loses its documents. A complete file without a row is adopted
+/// for the documents that it holds completely. Half-written generations are listed for salvage.
+/// Call it in a transaction, on the store's thread. Throws Error(kInfrastructure).
 Recovery RecoverRun(RunStore* store, const std::string& run, const std::filesystem::path& directory,
                     const Suite& suite);
 

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "evald/json.h"
-#include "orchestrator/run/preparation.h"
+#include "orchestrator/prepare/preparation.h"
 #include "orchestrator/schedule/prior.h"
 
 namespace evald {
 
-/// A mean over documents, from parts that give their sum only, and how far the parts' means were
-/// from it.
+/// A mean over documents, from parts of which only the sums are known, and the spread of the parts'
+/// means.
 class PartMean {
  public:
   void Add(double documents, double sum);
@@ -24,8 +24,8 @@ class PartMean {
   double documents_ = 0, sum_ = 0, squares_ = 0;
 };
 
-/// What a run's tasks were expected to cost, and what they did: what later runs are planned from. A
-/// plain value.
+/// The expected and the measured costs of a run's tasks. Later runs are planned from them. A plain
+/// value.
 class RunCosts {
  public:
   /// The priors of the suite's tasks, in its order.
@@ -35,10 +35,11 @@ class RunCosts {
                 int64_t tokens_out, double device_s, double longest_s);
   void SawJob(size_t task, int64_t documents, double slot_s);
 
-  /// What was measured, for the database.
+  /// The measured costs, for the database.
   std::vector<TaskCost> Measured(const Suite& suite, const CostPlace& place, double ended) const;
   /// {"tasks": {NAME: {"basis", "expected_device_s", "device_s", "factor", ...}}, "factor"}: how
-  /// far estimates were off, tasks weighted by their device seconds. Of tasks that were measured.
+  /// far the estimates were off, with tasks weighted by their device seconds. Only tasks that were
+  /// measured.
   Json Report(const Suite& suite) const;
 
  private:
@@ -51,7 +52,7 @@ class RunCosts {
   std::map<size_t, PartMean> scored_;
 };
 
-/// What is known of a prepared task before it runs.
+/// The facts that are known of a prepared task before it runs.
 TaskFacts FactsOf(const SuiteTask& task);
 
 }  // namespace evald

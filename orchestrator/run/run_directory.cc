@@ -27,7 +27,7 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-// A folder name from a model's name: what is awkward in paths becomes '_'.
+// A folder name from a model's name. Characters that are awkward in paths become '_'.
 std::string Slug(const std::string& name) {
   std::string slug;
   for (const char c : name) {
@@ -46,7 +46,7 @@ std::string Timestamp() {
 
 bool IsFinished(const Json& record) { return record.at("state") == "done"; }
 
-// Of a run that is looked for among others; a damaged one is not it.
+// run.json of one of many folders; nothing, with a warning, if it is damaged.
 std::optional<Json> ReadRecordOrWarn(const fs::path& directory) {
   try {
     return RunDirectory::ReadRecord(directory);
@@ -82,7 +82,7 @@ fs::path FindUnfinished(const fs::path& output, const Json& deciding) {
 
 namespace {
 
-// Who holds the lock, as Lock writes it: "pid 123 on host"; "" when that cannot be told.
+// The holder of the lock, as Lock writes it: "pid 123 on host"; "" if unknown.
 std::string HolderIn(int lock) {
   char text[300];
   const ssize_t length = ::pread(lock, text, sizeof text, 0);
@@ -90,7 +90,7 @@ std::string HolderIn(int lock) {
                      : PrintableLine(Trim(std::string_view(text, static_cast<size_t>(length))));
 }
 
-// An evald that is at work in `path`, in words; "" where none is.
+// The evald that is at work in `path`, in words; "" if there is none.
 std::string AtWorkIn(const fs::path& path) {
   const UniqueFd lock(::open((path / ".lock").c_str(), O_RDONLY | O_CLOEXEC));
   if (!lock || ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return "";
@@ -216,7 +216,8 @@ RunDirectory RunDirectory::Resume(const EvalConfig& config, const std::string& n
   return run;
 }
 
-// A start that was killed may have left the folder without a run.json: there is nothing to resume.
+// Whether the folder is the remains of a start that was killed before it wrote run.json; if so,
+// takes its lock. Such a run has nothing to resume.
 bool RunDirectory::TakeRemains() {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path_, error)) {
@@ -226,7 +227,7 @@ bool RunDirectory::TakeRemains() {
   if (error) return false;
   try {
     Lock();
-  } catch (const Error&) {  // it is just being made
+  } catch (const Error&) {  // another process is just making it
     return false;
   }
   if (!fs::exists(path_ / "run.json")) return true;
@@ -245,7 +246,7 @@ void RunDirectory::Lock() {
                             other.empty() ? "another evald" : other),
                 "wait for it, or stop it");
   }
-  // For people alone: the lock is what counts.
+  // The text is for people; only the lock counts.
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   const std::string holder = fmt::format("pid {} on {}\n", ::getpid(), host);
@@ -278,8 +279,8 @@ void RunDirectory::Update(const Json& members) {
 
 namespace {
 
-// On a file system that does not tell upper-case letters from lower-case ones, two tasks may come
-// to share a folder, and each would take the other's files for its own.
+// Throws Error if two tasks share a folder. That happens on a file system that does not tell
+// upper-case letters from lower-case ones; each task would take the other's files for its own.
 void CheckOwn(const fs::path& folder, const std::string& task,
               std::map<std::pair<dev_t, ino_t>, std::string>* owners) {
   struct stat about{};
@@ -296,7 +297,7 @@ void CheckOwn(const fs::path& folder, const std::string& task,
 
 }  // namespace
 
-// One fsync for all folders beside each other, however many tasks there are.
+// One fsync serves all folders of a kind, however many tasks there are.
 void MakeTaskFolders(const fs::path& run, const std::vector<std::string>& tasks) {
   for (const char* kind : {"generations", "scores"}) {
     std::map<std::pair<dev_t, ino_t>, std::string> owners;

@@ -14,33 +14,33 @@ namespace evald {
 /// The folder of one run (docs/formats.md) and the lock that makes this process its only owner.
 class RunDirectory {
  public:
-  /// Makes a new run's folder. Throws Error(kUsage) when it cannot be written or its name is taken.
+  /// Makes a new run's folder. Throws Error(kUsage) if it cannot be written or its name is taken.
   static RunDirectory Create(const EvalConfig& config);
-  /// Opens an interrupted run: `run` names it (a folder, or its name under the output folder), or
-  /// the newest unfinished run of this configuration when empty. Throws Error(kUsage) when there is
-  /// none, when it is finished, when another process is at it, or when its configuration differs in
-  /// something that decides scores.
+  /// Opens an interrupted run. `run` is a folder, or its name under the output folder; if empty,
+  /// the newest unfinished run of this configuration. Throws Error(kUsage) if there is none, if it
+  /// is finished, if another process is at it, or if its configuration differs in a key that
+  /// decides scores.
   static RunDirectory Resume(const EvalConfig& config, const std::string& run);
 
-  /// run.json of a folder; nothing where there is none. Throws Error(kInput) when it is damaged,
-  /// Error(kInfrastructure) when it cannot be read.
+  /// run.json of a folder; nothing if there is none. Throws Error(kInput) if it is damaged, and
+  /// Error(kInfrastructure) if it cannot be read.
   static std::optional<Json> ReadRecord(const std::filesystem::path& directory);
 
-  /// Adds or replaces `members` in the run.json of a run that has ended and that nobody resumes
-  /// meanwhile. Throws Error as ReadRecord does, Error(kInfrastructure).
+  /// Adds or replaces `members` in the run.json of a run that has ended and that no one resumes
+  /// meanwhile. Throws Error like ReadRecord, and Error(kInfrastructure).
   static void Amend(const std::filesystem::path& directory, const Json& members);
 
   const std::filesystem::path& path() const { return path_; }
-  /// Names the run in the database: unique, kept in run.json.
+  /// The run's name in the database: unique, kept in run.json.
   const std::string& id() const { return id_; }
   const Json& record() const { return record_; }
 
   /// Adds or replaces `members` of the record, in memory only.
   void Change(const Json& members) { record_.update(members); }
-  /// The record as run.json has it.
+  /// The record in the form of run.json.
   std::string Text() const;
-  /// Rewrites run.json with `members` added or replaced. Waits for the disk: on the loop, RunJson
-  /// does this.
+  /// Rewrites run.json with `members` added or replaced. Waits for the disk: on the loop, use
+  /// RunJson.
   void Update(const Json& members);
 
  private:
@@ -54,8 +54,8 @@ class RunDirectory {
   UniqueFd lock_;
 };
 
-/// Makes the folders in which the generations and scores of these tasks lie, below the run's folder
-/// `run`, so that they survive power loss. Throws Error as MakeDirectories does.
+/// Makes the folders for the generations and scores of these tasks below the run's folder `run`, so
+/// that they survive power loss. Throws Error like MakeDirectories.
 void MakeTaskFolders(const std::filesystem::path& run, const std::vector<std::string>& tasks);
 
 }  // namespace evald

@@ -10,16 +10,17 @@
 namespace evald {
 namespace {
 
-// A picture for people: the results stand without it.
+// Writes the timeline, a picture for people. The results stand without it.
 void WriteTimeline(const RunEnding& ending) {
   try {
     ending.timeline.Write(ending.directory.path() / "timeline.json", ending.end_us);
   } catch (const Error& e) {
-    log::Warn("no timeline: {}", e.what());
+    log::Warn("the timeline cannot be written: {}", e.what());
   }
 }
 
-// What later runs are planned from. A run that was cut short has measured something too.
+// Records the measured costs, from which later runs are planned. A run that was cut short has
+// measured some, too.
 void RecordCosts(const RunEnding& ending) {
   ending.database->Post(
       [costs = ending.costs.Measured(*ending.suite, ending.place, WallSeconds())](RunStore& store) {

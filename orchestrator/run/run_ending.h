@@ -7,25 +7,26 @@
 #include <vector>
 
 #include "evald/error.h"
-#include "orchestrator/report/run_results.h"
 #include "orchestrator/report/timeline.h"
 #include "orchestrator/run/run_costs.h"
 #include "orchestrator/run/run_directory.h"
 #include "orchestrator/run/run_outcome.h"
+#include "orchestrator/run/run_results.h"
 #include "orchestrator/state/database_thread.h"
 
 namespace evald {
 
-/// A run that is over, and all that its last files are made of. It belongs to whoever ends the run,
-/// on any thread.
+/// A run that is over, with all data for its last files. The caller of EndRun owns it, on any
+/// thread.
 struct RunEnding {
-  RunDirectory directory;  ///< with the run's lock, which goes with the ending
+  RunDirectory directory;  ///< holds the run's lock, which goes with the ending
   EvalConfig config;
   std::shared_ptr<const Suite> suite;
   bool planned = false;
   bool complete = false;  ///< every document is scored, and nothing failed
   bool cancelled = false;
-  bool refused = false;  ///< what is missing can never be answered: another attempt would not help
+  /// The missing documents can never be answered: another attempt would not help
+  bool refused = false;
   std::optional<ErrorKind> failure;
   std::vector<std::string> problems;
   RunRecord record;
@@ -38,11 +39,11 @@ struct RunEnding {
   RunCosts costs;
   CostPlace place;
   std::map<std::string, Json> generation;  ///< by task: the generation settings in force
-  DatabaseThread* database = nullptr;      ///< for what was measured
+  DatabaseThread* database = nullptr;      ///< for the measured costs
 };
 
-/// Ends a run: writes timeline.json, results.json where it is complete, and run.json. Waits for the
-/// disk. Throws Error when results.json or run.json cannot be written.
+/// Ends a run: writes timeline.json, results.json if the run is complete, and run.json. Waits for
+/// the disk. Throws Error if results.json or run.json cannot be written.
 RunOutcome EndRun(RunEnding ending);
 
 }  // namespace evald

@@ -12,14 +12,14 @@ namespace evald {
 struct RunJson::State {
   std::filesystem::path file;
 
-  // What the next write takes with it.
+  // The content of the next write.
   std::mutex mutex;
   std::string text;
   std::vector<WorkThread::Done> dones;
-  bool queued = false;  // a write waits, which has not taken anything yet
+  bool queued = false;  // a write waits that has not taken anything yet
 
-  // Of the loop.
-  int writes = 0;  // that have not been heard of
+  // Used on the loop only.
+  int writes = 0;  // writes that have not reported yet
   std::vector<std::function<void()>> waiting;
 
   void Heard(const std::vector<WorkThread::Done>& told, const std::optional<Error>& error) {

@@ -10,21 +10,21 @@
 namespace evald {
 
 /// run.json of a run at work. The loop changes it and the files thread writes it, in the order of
-/// the changes; changes that come while a write waits are written together. Loop thread only.
+/// the changes. Changes that come while a write waits are written together. Loop thread only.
 class RunJson {
  public:
-  /// `files` outlives it. What is to happen after a change is on disk is posted to `files` after
-  /// the change.
+  /// `files` outlives it. Post work that must come after a change is on disk to `files` after the
+  /// change.
   RunJson(RunDirectory directory, WorkThread* files);
 
   const Json& record() const { return directory_.record(); }
-  /// Adds or replaces `members`. `done` hears when they are on disk, or why they are not; it may
-  /// outlive the RunJson.
+  /// Adds or replaces `members`. Calls `done` when they are on disk, or with the reason why not;
+  /// `done` may outlive the RunJson.
   void Update(const Json& members, WorkThread::Done done = nullptr);
-  /// Calls `then` once no change waits for the disk any more, which may be at once. Whether a write
-  /// failed is for the `done` of its Update.
+  /// Calls `then` once no change waits for the disk, perhaps at once. A failed write is reported to
+  /// the `done` of its Update only.
   void WhenWritten(std::function<void()> then);
-  /// The folder and its lock, for who ends the run. Nothing is updated after this.
+  /// The folder and its lock, for the end of the run. Call no Update after this.
   RunDirectory Take() { return std::move(directory_); }
 
  private:

@@ -13,8 +13,8 @@ namespace evald {
 struct RunOutcome {
   ExitStatus status = ExitStatus::kDone;
   std::filesystem::path directory;
-  Json results;                       ///< results.json; null when the run never came to planning
-  std::vector<std::string> problems;  ///< why it is incomplete, for people
+  Json results;                       ///< results.json; null if the run was never planned
+  std::vector<std::string> problems;  ///< why the run is incomplete, for people
   double seconds = 0;
   double device_share = 0;  ///< mean share of time in which the devices computed
 };

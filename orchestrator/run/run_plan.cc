@@ -16,17 +16,14 @@
 namespace evald {
 namespace {
 
-constexpr int64_t kJobsMax = int64_t{1} << 30;  // where the numbers of jobs begin again
+// Job numbers begin again here
+constexpr int64_t kJobsMax = int64_t{1} << 30;
 constexpr double kMetricSilenceMin = 10, kMetricSilenceMax = 120;  // seconds
 
 int64_t Micros(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
 
-// Whether requests that share a prefix compute it once on a device, so that another trial costs it
-// again. Of servers it is not known, and with prompts' log-probabilities they do not.
-bool KeepsPrefixes(const Json& engine) { return engine.value("name", "") == "native"; }
-
-// Preparation reads the checkpoint's own folder while it is being staged: somebody may have written
-// there between the two.
+// Throws Error if the tokenizer has changed. Preparation reads the checkpoint's own folder while it
+// is being staged, so the folder may have been written in between.
 void CheckTokenizer(const PlanInput& input) {
   const std::string& hash = input.suite->tokenizer_hash;
   if (!input.checkpoint || hash.empty()) return;
@@ -36,7 +33,7 @@ void CheckTokenizer(const PlanInput& input) {
                           input.config.checkpoint.string()));
 }
 
-// What costs are measured and compared at. The checkpoints of a training run share their
+// The place at which costs are measured and compared. The checkpoints of a training run share their
 // config.json.
 CostPlace PlaceOf(const PlanInput& input) {
   CostPlace place;
@@ -53,7 +50,7 @@ CostPlace PlaceOf(const PlanInput& input) {
 void ExpectCosts(const PlanInput& input, RunPlan* plan) {
   for (size_t t = 0; t < input.suite->tasks.size(); ++t) {
     TaskFacts facts = FactsOf(input.suite->tasks[t]);
-    if (!KeepsPrefixes(input.engine)) facts.prefix_tokens = 0;
+    if (!input.config.engine.kind().keeps_prefixes) facts.prefix_tokens = 0;
     plan->priors.push_back(
         EstimateTask(facts, plan->place, input.engine.value("concurrency", 1), input.known));
     plan->machine.Expect(t, plan->priors.back());
@@ -81,7 +78,7 @@ void TakeOver(const PlanInput& input, const std::map<std::string, size_t>& index
   }
 }
 
-// What is generated but not scored yet becomes jobs, file by file.
+// Makes jobs of documents that are generated and not scored, file by file.
 void QueueScoring(const std::map<std::string, size_t>& index, RunPlan* plan) {
   for (const auto& [task, documents] : plan->record.generated) {
     std::map<size_t, std::vector<int64_t>> unscored;
@@ -138,7 +135,7 @@ RunPlan PlanRun(PlanInput input) {
   setup.places = input.engine.value("concurrency", 1);
   setup.score_slots = std::max(1, input.config.metrics.processes);
   setup.first_trial = input.recovery.first_trial;
-  // A job takes longer than a millisecond: numbers of this life are above those of the one before.
+  // A job takes longer than a millisecond, so numbers of this life are above those of the last one.
   setup.first_job = MonotonicMicros() / 1000 % kJobsMax;
   plan.machine.Plan(setup);
   RefuseImpossible(index, &plan);

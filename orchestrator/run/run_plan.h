@@ -8,22 +8,22 @@
 
 #include "evald/json.h"
 #include "orchestrator/config/eval_config.h"
-#include "orchestrator/report/run_results.h"
+#include "orchestrator/prepare/preparation.h"
 #include "orchestrator/run/generation_plan.h"
-#include "orchestrator/run/preparation.h"
 #include "orchestrator/run/recovery.h"
-#include "orchestrator/run/run_machine.h"
+#include "orchestrator/run/run_results.h"
+#include "orchestrator/run_machine/run_machine.h"
 #include "orchestrator/schedule/prior.h"
 
 namespace evald {
 
-/// A staged checkpoint as planning needs it. The staged copy is there until the plan is made.
+/// A staged checkpoint as planning needs it. The staged copy exists until the plan is made.
 struct PlanCheckpoint {
   std::filesystem::path folder;
   double bytes = 0;
 };
 
-/// All that a run is planned from.
+/// The input for planning a run.
 struct PlanInput {
   EvalConfig config;
   std::shared_ptr<const Suite> suite;
@@ -35,14 +35,14 @@ struct PlanInput {
   int devices = 1;
 };
 
-/// A planned run: what an earlier life left is taken over, the rest may be leased.
+/// A planned run: the files that earlier processes wrote are taken over, the rest may be leased.
 struct RunPlan {
   RunMachine machine;
   RunRecord record;
   CostPlace place;
   GenerationPlan generation;
   std::vector<Prior> priors;  ///< of the suite's tasks
-  WorkDone earlier;           ///< what lives before this one did
+  WorkDone earlier;           ///< work of earlier processes
   double backlog_bytes = 0;   ///< of generations that wait for scoring
   int64_t generated = 0;      ///< documents
 };
@@ -51,12 +51,12 @@ struct RunPlan {
 RunMachine MakeMachine(const EvalConfig& config);
 
 /// Plans a run. Reads the staged checkpoint's config.json, generation_config.json and
-/// tokenizer.json; takes time that grows with the run's tasks and documents, so not for the loop.
-/// Throws Error(kInput) when the tokenizer is not the one that the suite's tokens were made with,
-/// and for a broken generation_config.json.
+/// tokenizer.json. Its time grows with the run's tasks and documents, so do not call it on the
+/// loop. Throws Error(kInput) for a broken generation_config.json, and if the tokenizer is not the
+/// one that made the suite's tokens.
 RunPlan PlanRun(PlanInput input);
 
-/// Bytes of the lines of these documents' generations, as far as a file's length says.
+/// Bytes of the lines of these documents' generations, estimated from file lengths.
 double GeneratedBytes(const RunRecord& record, const std::string& task,
                       const std::vector<int64_t>& documents);
 

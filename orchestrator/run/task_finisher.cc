@@ -9,7 +9,7 @@
 #include "metrics/aggregate.h"
 #include "metrics/line_index.h"
 #include "metrics/scorer.h"
-#include "metrics/statistics.h"
+#include "metrics/scoring/statistics.h"
 #include "orchestrator/report/results.h"
 #include "prepared/prepared_task.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 using Stopped = std::function<bool()>;
 
-// The readers of those of a run's files that a task's documents lie in.
+// Readers of those of a run's files that a task's documents lie in.
 template <typename Reader>
 class Readers {
  public:
@@ -37,7 +37,7 @@ class Readers {
   std::map<size_t, Reader> open_;
 };
 
-// What is aggregated of a score: not the texts.
+// The parts of a score that are aggregated: numbers without texts.
 ScoredDocument Numbers(const ScoredDocument& score) {
   ScoredDocument numbers{score.doc_id, {}, nullptr};
   for (const FilterScore& filter : score.filters) {
@@ -57,11 +57,11 @@ Json FallbacksOf(const std::vector<ScoredDocument>& scores) {
 }
 
 struct Aggregated {
-  std::vector<ScoredDocument> numbers;  // of each document
-  int64_t undefined = 0;                // documents with an answer of undefined numbers
+  std::vector<ScoredDocument> numbers;  // one for each document
+  int64_t undefined = 0;                // documents with an answer that has undefined numbers
 };
 
-// Puts the samples on disk and gives their hash.
+// Writes the samples to disk and returns their hash.
 std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggregated* out) {
   const PreparedTask prepared(task.prepared);
   const Scorer scorer(task.definition, nullptr);
@@ -69,8 +69,8 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggrega
   const Readers<GenerationReader> generations(task.generation_files, task.generation_of, stopped);
   out->numbers.resize(task.score_of.size());
 
-  std::vector<char> undefined(task.score_of.size(),
-                              0);  // by document, each written by one thread at a time
+  // By document; written by one thread at a time
+  std::vector<char> undefined(task.score_of.size(), 0);
 
   SampleSource source;
   source.score = [&](int64_t document) -> std::optional<ScoredDocument> {
@@ -102,8 +102,8 @@ TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
   Aggregated found;
   try {
     result.hash = PutSamples(task, stopped, &found);
-  } catch (const Error& e) {  // files of the run that are damaged; only scores that do not go
-                              // together are the task's fault
+    // Damaged files of the run; only scores that contradict each other are the task's fault
+  } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInput) throw;
     throw Error(ErrorKind::kInfrastructure, e.message(), e.remedy());
   }
@@ -127,6 +127,22 @@ void TaskFinisher::Submit(FinishedTask task, std::function<void(TaskResult)> don
        result](const std::optional<Error>& error) {
         if (error) return failed(*error);
         done(std::move(*result));
+      });
+}
+
+void TaskFinisher::Check(ReportedFile file, const std::string& user,
+                         std::function<void(const std::string& why)> done) {
+  auto why = std::make_shared<std::string>();
+  checks_.Post(
+      user,
+      [this, file = std::move(file), why] {
+        *why = WhyNotSound(file, [this] { return stopping_.load(); });
+        std::error_code not_there;
+        if (!why->empty())
+          std::filesystem::rename(file.path, file.path.string() + ".damaged", not_there);
+      },
+      [done = std::move(done), why](const std::optional<Error>& error) {
+        done(error ? error->what() : *why);
       });
 }
 

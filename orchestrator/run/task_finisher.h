@@ -10,10 +10,11 @@
 #include "evald/json.h"
 #include "evald/task.h"
 #include "orchestrator/fleet/fair_threads.h"
+#include "orchestrator/run/reported_file.h"
 
 namespace evald {
 
-/// A committed file and its XXH3-128: what is read must be what was committed.
+/// A committed file and its XXH3-128, by which a reader checks that it is unchanged.
 struct FileAndHash {
   std::filesystem::path path;
   std::string hash;
@@ -23,51 +24,60 @@ struct FileAndHash {
 struct FinishedTask {
   TaskDefinition definition;
   std::filesystem::path prepared;
-  std::vector<FileAndHash> generation_files;  ///< those that its documents lie in, and no other
-  std::vector<FileAndHash> score_files;       ///< likewise
+  std::vector<FileAndHash> generation_files;  ///< the files that its documents lie in, and no other
+  std::vector<FileAndHash> score_files;       ///< the same for its scores
   std::vector<size_t> generation_of;          ///< document -> index into generation_files
   std::vector<size_t> score_of;               ///< document -> index into score_files
   std::filesystem::path samples;              ///< the samples_<task>.jsonl to write
   int bootstrap_iters = 100000;
-  std::string user;  ///< whose run it is of
-  std::shared_ptr<const std::atomic<bool>>
-      cancel;  ///< nobody waits for it any more once set; may be null
+  std::string user;  ///< the user whose run it is
+  /// Set when the result is no longer wanted; may be null
+  std::shared_ptr<const std::atomic<bool>> cancel;
 };
 
-/// What a finished task comes to.
+/// The results of a finished task.
 struct TaskResult {
   Json entry;        ///< in `results`
   std::string hash;  ///< the harness's task hash
-  /// filter -> why -> answers that were scored as the filter's fallback; {} for none
+  /// filter -> reason -> answers that were scored as the filter's fallback; {} for none
   Json fallbacks = Json::object();
-  int64_t undefined =
-      0;  ///< documents with a log-likelihood that is NaN, or a text chosen among such logits
+  /// Documents with a NaN log-likelihood, or with a text chosen among such logits
+  int64_t undefined = 0;
 };
 
 /// Reads the scores of a finished task, aggregates them and writes its samples file. Throws Error,
-/// for a file that is no longer what was committed too, and Error(kInfrastructure) soon after
-/// `stopped` has begun to be true; `stopped` may be null, and is asked from several threads.
+/// also for a file that has changed since it was committed. Throws Error(kInfrastructure) soon
+/// after `stopped` has become true. `stopped` may be null, and is called from several threads.
 TaskResult AggregateFinished(const FinishedTask& task,
                              const std::function<bool()>& stopped = nullptr);
 
-/// Threads that do this, so that a task's score stands as soon as its last document is scored and
-/// the loop never waits for it. A standard error that is bootstrapped may take minutes: so users
-/// take turns, each with one task at a time.
+/// Threads that look at reported files, and threads that call AggregateFinished, so that a task has
+/// its score as soon as its last document is scored, and the loop never waits. Bootstrapping a
+/// standard error may take minutes, so users take turns, each with one task at a time.
 class TaskFinisher {
  public:
-  static constexpr int kThreads = 8;  ///< so many users' tasks are finished at once
+  static constexpr int kThreads = 8;  ///< tasks of so many users are finished at once
+  /// Files of so many users are looked at at once
+  static constexpr int kCheckThreads = 2;
 
-  explicit TaskFinisher(Loop* loop) : threads_("finisher", loop, {.threads = kThreads}) {}
-  /// What is under way is stopped, what has not begun is dropped; neither callback is called.
+  explicit TaskFinisher(Loop* loop)
+      : threads_("finisher", loop, {.threads = kThreads}),
+        checks_("file check", loop, {.threads = kCheckThreads}) {}
+  /// Stops the work under way and drops work that has not begun. No callback is called.
   ~TaskFinisher() { stopping_ = true; }
 
-  /// Calls `done(result)` or `failed(error)` on the loop; a task that was cancelled has failed.
+  /// Calls `done(result)` or `failed(error)` on the loop. A task that was cancelled has failed.
   void Submit(FinishedTask task, std::function<void(TaskResult)> done,
               std::function<void(const Error&)> failed);
+  /// Calls `done` on the loop with the reason why the file cannot count, or "". A file that cannot
+  /// count is set aside, so that no later attempt and no resumed run takes it.
+  void Check(ReportedFile file, const std::string& user,
+             std::function<void(const std::string& why)> done);
 
  private:
   std::atomic<bool> stopping_{false};
   FairThreads threads_;
+  FairThreads checks_;
 };
 
 }  // namespace evald

@@ -10,21 +10,21 @@
 
 namespace evald {
 
-/// What a run wants its workers to be started with. Runs whose profiles have the same tag share
+/// The settings with which a run's workers are started. Runs whose profiles have the same tag share
 /// workers.
 struct WorkerProfile {
   std::string engine;
   Json settings = Json::object();
   int threads = 1;
   uint64_t seed = 0;
-  std::vector<std::filesystem::path>
-      read_roots;  ///< below which it may read; the same for all runs of an orchestrator
+  /// Folders below which it may read; the same for all runs of an orchestrator
+  std::vector<std::filesystem::path> read_roots;
 
-  /// Names the profile: RunView::profile, and ProcessSpec::tag of a worker that is started with it.
+  /// The profile's name: RunView::profile, and ProcessSpec::tag of a worker started with it.
   std::string Tag() const;
 };
 
-/// What `engine` (EngineInfo as JSON) says of the engine that a worker has.
+/// The facts in `engine` (EngineInfo as JSON).
 EngineFacts FactsOf(const Json& engine);
 
 }  // namespace evald

@@ -26,7 +26,7 @@ void Corrections::Saw(size_t task, int64_t documents, OpenWork* work) {
 }
 
 void Corrections::Overdue(size_t task, double seconds, OpenWork* work) {
-  // Whoever looks exactly when it is due counts.
+  // Rounding must not turn away a call that comes exactly when the request is due.
   constexpr double kRounding = 1e-9;
   if (seconds < work->estimate(task).request_s * kOverdueGrowth * (1 - kRounding)) return;
   tasks_.at(task).estimate.SawUnfinished(seconds);

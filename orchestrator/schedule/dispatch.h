@@ -15,17 +15,17 @@ struct DispatchRun {
   std::string user;
 };
 
-/// Device seconds that each user's runs have had lately.
+/// Device seconds that the runs of each user had lately.
 using DeviceUse = std::map<std::string, double>;
 
-/// A user who holds a device keeps it until somebody else of the same priority has had this much
-/// less of the devices: changing checkpoints costs a load.
+/// A user who holds a device keeps it until another user of the same priority has had this many
+/// device seconds less. Changing checkpoints costs a load.
 inline constexpr double kDispatchQuantumSeconds = 30;
 
-/// Which of `runs`, all of which have work for it, a device that is free for a trial goes to.
-/// `current` is the run that it worked for last (0: none). The highest priority first; among users
-/// the one who has had the least; of one user's runs the one the device is at, else the oldest. A
-/// pure function. Nothing for no runs.
+/// Chooses the run that a free device computes a trial of. All `runs` have work for the device;
+/// `current` is the run that it worked for last (0: none). Order: the highest priority; then the
+/// user who has had the least; of that user's runs the current one, else the oldest. A pure
+/// function. Nothing if there are no runs.
 std::optional<int64_t> ChooseRun(const std::vector<DispatchRun>& runs, const DeviceUse& use,
                                  int64_t current);
 

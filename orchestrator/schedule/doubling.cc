@@ -5,7 +5,7 @@
 namespace evald {
 namespace {
 
-// A device is believed to be like the others until it was measured for about so long.
+// A device counts as average until about this much of its time was measured.
 constexpr double kBelievedSeconds = 1;
 constexpr double kStaleSeconds = 2;  // workers say how far they are twice a second
 
@@ -13,9 +13,8 @@ constexpr double kStaleSeconds = 2;  // workers say how far they are twice a sec
 
 void FreshSeconds::Add(const Corrections& costs, size_t task, int64_t documents) {
   request_s_ = std::max(request_s_, costs.ended_request_s(task));
-  const TaskEstimate estimate = costs.Now(task);
-  device_s_ += estimate.device_s * static_cast<double>(documents);
-  if (last_ != task) device_s_ += estimate.prefix_s;
+  device_s_ += costs.device_s(task) * static_cast<double>(documents);
+  if (last_ != task) device_s_ += costs.prior(task).prefix_s;
   last_ = task;
 }
 
@@ -37,7 +36,7 @@ double Doubling::slowness(int device) const {
   if (static_cast<size_t>(device) >= devices_.size() || expected_s_ <= 0 || device_s_ <= 0)
     return 1;
   const Device& of = devices_[static_cast<size_t>(device)];
-  // As estimates are off for all devices alike.
+  // Estimates are off for all devices alike: this scales them to the time measured.
   const double expected_s = of.expected_s * device_s_ / expected_s_;
   return (of.device_s + kBelievedSeconds) / (expected_s + kBelievedSeconds);
 }
@@ -78,13 +77,14 @@ std::optional<Doubling::Late> Doubling::First(double now, int helper) const {
 
 std::optional<Doubling::Late> Doubling::Next(double now, int helper,
                                              const std::function<void(int device)>& report) {
-  // From a device that says nothing no report comes, and what is expected may have been corrected
-  // since.
+  // A silent device sends no report, and its estimates may have been corrected since the last one.
   if (!reports_.empty() && reports_.begin()->first < now - kStaleSeconds)
     report(reports_.begin()->second);
   for (std::optional<Late> before;;) {
     const std::optional<Late> late = First(now, helper);
-    if (!late || (before && before->trial == late->trial)) return late;
+    const bool confirmed =
+        late && before && before->trial == late->trial && before->device == late->device;
+    if (!late || confirmed) return late;
     report(late->device);
     before = late;
   }

@@ -12,13 +12,12 @@
 
 namespace evald {
 
-/// What a trial would take on a device that has nothing else to do: a lease, its longest request,
-/// and all of its documents with all places taken, what they share before them. Seconds; an
-/// estimate from above.
+/// Seconds that a trial would take on a device that has nothing else to do: the lease, the longest
+/// request, the shared prefixes, and all documents with all places taken. An upper estimate.
 class FreshSeconds {
  public:
   explicit FreshSeconds(double lease_s) : lease_s_(lease_s) {}
-  /// Documents of one task stand together.
+  /// Documents of one task are added one after another.
   void Add(const Corrections& costs, size_t task, int64_t documents);
   double total() const { return lease_s_ + request_s_ + device_s_; }
 
@@ -28,65 +27,65 @@ class FreshSeconds {
   std::optional<size_t> last_;
 };
 
-/// A trial that a device has, all of it begun or about to be.
+/// A trial on a device, all of whose documents are begun or about to be.
 struct BegunTrial {
   int64_t trial = 0;
-  double since = 0;    ///< when its oldest request that has not ended was given to the engine
-  double fresh_s = 0;  ///< what all of it would take elsewhere
+  double since = 0;    ///< when the oldest request that has not ended was given to the engine
+  double fresh_s = 0;  ///< seconds that the whole trial would take elsewhere
 };
 
-/// Decides what is computed a second time, on a device that is idle while nothing is open and
-/// nobody has anything that is not begun: what its device is expected to end clearly later than a
-/// device would that began now. Whichever commits first counts (speculative execution: Dean and
-/// Ghemawat, 2004; by expected end rather than for all that is left: Zaharia et al., 2008).
+/// Decides which trials an idle device computes a second time. Copies are made only when no
+/// documents are open and no device has documents that are not begun. A trial is copied if its
+/// device is expected to end it clearly later than another device that began it now. The first
+/// commit counts (speculative execution: Dean and Ghemawat, 2004; by expected end: Zaharia et al.,
+/// 2008).
 ///
-/// A device is expected to be as slow as it has been, over the others. Of a request that is under
-/// way for longer than the longest that has ended, it is expected that it will be for as long
-/// again: so what shows no sign of life is late too. Clearly later: more than twice as long, and by
-/// more than `least_s`.
+/// A device is expected to stay as slow, compared with the others, as it has been. A request that
+/// has been under way for longer than the longest that has ended is expected to take as long again,
+/// so a device that shows no sign of life is late too. "Clearly later" means more than twice as
+/// long, and by more than `least_s`.
 ///
-/// Whoever executes it reports what each device has begun and measures trials that ended, asks Next
-/// for a device that got nothing else, leases the copy, and forgets or reports anew whose trial it
-/// was. A plain value; seconds of any one clock. A decision takes log n steps for n devices, a
-/// report as many and one for each trial in it.
+/// The executor reports what each device has begun, and measures trials that ended. It asks Next
+/// for a device that got nothing else, leases the copy, and then forgets or reports anew the device
+/// that the copy was made from. A plain value; times are seconds of any one clock. With n devices a
+/// decision takes log n steps; a report takes as many, and one for each trial in it.
 class Doubling {
  public:
   static constexpr double kLateFactor = 2;
-  /// Copies of one trial, one after another.
+  /// The most copies of one trial, one after another.
   static constexpr int kCopiesMax = 2;
 
   explicit Doubling(double least_s = 1) : least_s_(least_s) {}
 
-  /// The device took `device_s` for what any was expected to take `expected_s` for.
+  /// The device took `device_s` for work that a device was expected to take `expected_s` for.
   void Measured(int device, double expected_s, double device_s);
-  /// How many times as long as any of them the device takes.
+  /// The device's time for the same work, as a multiple of the mean of all devices.
   double slowness(int device) const;
 
-  /// At `now` the device has these, of which there is no copy. Takes the place of what it reported
-  /// before.
+  /// The trials that the device has at `now` and that have no copy. Replaces its earlier report.
   void Report(double now, int device, const std::vector<BegunTrial>& begun);
   void Forget(int device);
 
   struct Late {
-    double at = 0;  ///< since when a copy is due
+    double at = 0;  ///< when the copy falls due
     int64_t trial = 0;
     int device = 0;
     bool operator<(const Late& other) const {
       return std::tie(at, trial, device) < std::tie(other.at, other.trial, other.device);
     }
   };
-  /// The trial whose copy has been due for longest and that `helper` does not have itself. What was
-  /// reported may be out of date: `report` is called for the device that it would be of, and for
-  /// the one that was reported least lately, and has to Report it anew.
+  /// The trial whose copy has been due for longest and that `helper` does not hold itself. Reports
+  /// may be out of date: Next calls `report` for that trial's device, and for the device whose
+  /// report is oldest. `report` must Report the device anew.
   std::optional<Late> Next(double now, int helper, const std::function<void(int device)>& report);
-  /// When the next copy will be due; nothing when none will without another report.
+  /// When the next copy falls due, unless a report changes that. Nothing if none will.
   std::optional<double> next_at() const;
 
  private:
   struct Device {
     double expected_s = 0, device_s = 0;  // measured
     double reported = 0;
-    std::optional<Late> first;  // of what it reported
+    std::optional<Late> first;  // the first trial to be copied
   };
   Device& At(int device);
   std::optional<Late> First(double now, int helper) const;
@@ -94,8 +93,8 @@ class Doubling {
   double least_s_;
   double expected_s_ = 0, device_s_ = 0;  // of all devices
   std::vector<Device> devices_;
-  std::set<Late> order_;                      // of each device the first
-  std::set<std::pair<double, int>> reports_;  // of devices with any in order_
+  std::set<Late> order_;                      // the first trial of each device
+  std::set<std::pair<double, int>> reports_;  // devices in order_, by the time of their report
 };
 
 }  // namespace evald

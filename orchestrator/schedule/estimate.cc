@@ -20,15 +20,15 @@ void RunningEstimate::SawUnfinished(double seconds) {
 }
 
 double RunningEstimate::ended_request_s() const {
-  // The longest is at least the longest that was seen; that none was long says little about the
-  // rest until a good many have been.
+  // The longest request seen is a lower bound. The expected one is given up slowly: a few short
+  // requests say little about the rest.
   const double doubt = weight_ * 8 / (weight_ * 8 + generated_);
   return std::max(longest_s_, prior_.request_s * doubt);
 }
 
 TaskEstimate RunningEstimate::Now() const {
   TaskEstimate now = prior_;
-  now.device_s = (weight_ * prior_.device_s + device_s_) / (weight_ + generated_);
+  now.device_s = device_s();
   now.score_s = (weight_ * prior_.score_s + score_s_) / (weight_ + scored_);
   now.doubt = 1 + (prior_.doubt - 1) * weight_ / (weight_ + generated_);
   now.request_s = std::max(ended_request_s(), unfinished_s_);

@@ -5,107 +5,136 @@
 
 namespace evald {
 
+LeaseTable::Process& LeaseTable::At(Holder holder) {
+  const auto at = static_cast<size_t>(holder);
+  if (at >= processes_.size()) processes_.resize(at + 1);
+  return processes_[at];
+}
+
+// ---- queue
+
+void LeaseTable::Queue(int64_t id, Item* item, int64_t place) {
+  item->place = place;
+  queue_.insert({item->rank, place, id});
+}
+
 void LeaseTable::Add(int64_t item, int64_t rank) {
-  const bool added = items_.emplace(item, Item{rank}).second;
+  const bool added = items_.Add(item, Item{rank});
   assert(added && "an item is added once");
   (void)added;
-  queue_[rank].push_back(item);
+  Queue(item, &items_.at(item), ++last_place_);
 }
 
-std::optional<Grant> LeaseTable::Lease(const std::string& holder, int64_t now,
+Grant LeaseTable::AddLeased(int64_t item, int64_t rank, Holder holder, int64_t now) {
+  const bool added = items_.Add(item, Item{rank});
+  assert(added && "an item is added once");
+  (void)added;
+  return Give(item, &items_.at(item), holder, now);
+}
+
+std::optional<Grant> LeaseTable::Lease(Holder holder, int64_t now,
                                        const std::function<bool(int64_t item)>& fits) {
-  heard_[holder] = now;
-  for (auto rank = queue_.begin(); rank != queue_.end(); ++rank) {
-    std::deque<int64_t>& items = rank->second;
-    const auto found = fits ? std::find_if(items.begin(), items.end(), fits) : items.begin();
-    if (found == items.end()) continue;
-    const int64_t id = *found;
-    items.erase(found);
-    if (items.empty()) queue_.erase(rank);
-    Item& item = items_.at(id);
-    ++item.attempts;
-    leases_[id] = {holder, item.attempts, grants_++, now};
-    held_[holder].insert(id);
-    return Grant{id, item.attempts};
-  }
-  return std::nullopt;
+  Heard(holder, now);
+  const auto found = fits ? std::find_if(queue_.begin(), queue_.end(),
+                                         [&](const Queued& queued) { return fits(queued.item); })
+                          : queue_.begin();
+  if (found == queue_.end()) return std::nullopt;
+  const int64_t id = found->item;
+  queue_.erase(found);
+  return Give(id, &items_.at(id), holder, now);
 }
 
-void LeaseTable::Heard(const std::string& holder, int64_t now) { heard_[holder] = now; }
+Grant LeaseTable::Give(int64_t id, Item* item, Holder holder, int64_t now) {
+  Process& process = At(holder);
+  process.heard_us = now;
+  std::vector<int64_t>& held = process.items;
+  held.insert(std::upper_bound(held.begin(), held.end(), id), id);
+  ++item->attempts;
+  item->holder = holder;
+  item->grant = grants_++;
+  item->since_us = now;
+  ++leased_;
+  return {id, item->attempts};
+}
+
+void LeaseTable::Heard(Holder holder, int64_t now) { At(holder).heard_us = now; }
+
+// ---- reports
 
 bool LeaseTable::Holds(int64_t item, int attempt) const {
-  const auto lease = leases_.find(item);
-  return lease != leases_.end() && lease->second.attempt == attempt;
+  const Item* of = items_.Find(item);
+  return of != nullptr && of->holder != kNobody && of->attempts == attempt;
 }
 
-bool LeaseTable::Holds(const std::string& holder, int64_t item, int attempt) const {
-  return Holds(item, attempt) && leases_.at(item).holder == holder;
+bool LeaseTable::Holds(Holder holder, int64_t item, int attempt) const {
+  const Item* of = HeldItem(holder, item);
+  return of != nullptr && of->attempts == attempt;
 }
 
-bool LeaseTable::Complete(const std::string& holder, int64_t item, int attempt) {
+const LeaseTable::Item* LeaseTable::HeldItem(Holder holder, int64_t item) const {
+  const Item* of = items_.Find(item);
+  return of != nullptr && holder != kNobody && of->holder == holder ? of : nullptr;
+}
+
+bool LeaseTable::Complete(Holder holder, int64_t item, int attempt) {
   if (!Holds(holder, item, attempt)) return false;
-  EndLease(item);
-  items_.erase(item);
+  EndLease(item, &items_.at(item));
+  items_.Erase(item);
   ++completed_;
   return true;
 }
 
-bool LeaseTable::Fail(const std::string& holder, int64_t item, int attempt,
-                      const std::string& cause, bool retry) {
+bool LeaseTable::Fail(Holder holder, int64_t item, int attempt, const std::string& cause,
+                      bool retry) {
   if (!Holds(holder, item, attempt)) return false;
   EndAttempt(item, cause, retry);
   return true;
 }
 
-bool LeaseTable::GiveBack(const std::string& holder, int64_t item, int attempt) {
+bool LeaseTable::GiveBack(Holder holder, int64_t item, int attempt) {
   if (!Holds(holder, item, attempt)) return false;
   GoBack(item);
   return true;
 }
 
-void LeaseTable::EndLease(int64_t item) {
-  const auto lease = leases_.find(item);
-  const auto holder = held_.find(lease->second.holder);
-  holder->second.erase(item);
-  if (holder->second.empty()) held_.erase(holder);
-  leases_.erase(lease);
+void LeaseTable::EndLease(int64_t id, Item* item) {
+  std::vector<int64_t>& held = At(item->holder).items;
+  held.erase(std::lower_bound(held.begin(), held.end(), id));
+  item->holder = kNobody;
+  --leased_;
 }
 
 void LeaseTable::EndAttempt(int64_t id, const std::string& cause, bool retry) {
-  EndLease(id);
   Item& item = items_.at(id);
-  if (retry && ++item.failures < limits_.attempts_max) {
-    queue_[item.rank].push_front(id);
-    return;
-  }
+  EndLease(id, &item);
+  if (retry && ++item.failures < limits_.attempts_max) return Queue(id, &item, --first_place_);
   given_up_.push_back({id, item.attempts, cause});
-  items_.erase(id);
+  items_.Erase(id);
 }
 
-std::optional<std::pair<std::string, int>> LeaseTable::Withdraw(int64_t id) {
-  const auto item = items_.find(id);
-  if (item == items_.end()) return std::nullopt;
-  std::pair<std::string, int> held("", item->second.attempts);
-  const auto lease = leases_.find(id);
-  if (lease != leases_.end()) {
-    held.first = lease->second.holder;
-    EndLease(id);
+std::optional<std::pair<Holder, int>> LeaseTable::Withdraw(int64_t id) {
+  Item* item = items_.Find(id);
+  if (item == nullptr) return std::nullopt;
+  const std::pair<Holder, int> held(item->holder, item->attempts);
+  if (item->holder != kNobody) {
+    EndLease(id, item);
   } else {
-    const auto rank = queue_.find(item->second.rank);
-    std::erase(rank->second, id);
-    if (rank->second.empty()) queue_.erase(rank);
+    queue_.erase({item->rank, item->place, id});
   }
-  items_.erase(item);
+  items_.Erase(id);
   return held;
 }
 
 void LeaseTable::GoBack(int64_t id) {
-  EndLease(id);
-  queue_[items_.at(id).rank].push_front(id);
+  Item& item = items_.at(id);
+  EndLease(id, &item);
+  Queue(id, &item, --first_place_);
 }
 
-// Whether this loss is part of a failure that was counted already.
-bool LeaseTable::CountsAsOne(int64_t id, const std::string& holder, bool at_fault) {
+// ---- holders
+
+// Whether this loss belongs to a failure that was already counted.
+bool LeaseTable::CountsAsOne(int64_t id, Holder holder, bool at_fault) {
   if (!at_fault) return false;
   Item& item = items_.at(id);
   if (item.failed_with != holder) {
@@ -116,11 +145,10 @@ bool LeaseTable::CountsAsOne(int64_t id, const std::string& holder, bool at_faul
   return item.lost_with_it > 1 && item.lost_with_it <= limits_.same_holder_max;
 }
 
-std::vector<Grant> LeaseTable::Lose(const std::string& holder, const std::string& cause,
-                                    bool at_fault) {
+std::vector<Grant> LeaseTable::Lose(Holder holder, const std::string& cause, bool at_fault) {
   std::vector<Grant> held = HeldBy(holder);
   std::sort(held.begin(), held.end(), [this](const Grant& a, const Grant& b) {
-    return leases_.at(a.item).grant > leases_.at(b.item).grant;
+    return items_.at(a.item).grant > items_.at(b.item).grant;
   });
   for (const Grant& grant : held) {  // the oldest last, so that it goes first again
     if (grant.item != held.back().item || CountsAsOne(grant.item, holder, at_fault)) {
@@ -129,42 +157,47 @@ std::vector<Grant> LeaseTable::Lose(const std::string& holder, const std::string
       EndAttempt(grant.item, cause, true);
     }
   }
-  heard_.erase(holder);
+  At(holder).heard_us.reset();
   return held;
 }
 
-std::vector<std::string> LeaseTable::Silent(int64_t now) const {
-  std::vector<std::string> silent;
-  for (const auto& [holder, heard] : heard_) {
-    if (now - heard > limits_.silence_max_us && held_.count(holder) > 0) silent.push_back(holder);
+std::vector<Holder> LeaseTable::Silent(int64_t now) const {
+  std::vector<Holder> silent;
+  for (size_t i = 0; i < processes_.size(); ++i) {
+    const Process& process = processes_[i];
+    if (process.heard_us && now - *process.heard_us > limits_.silence_max_us &&
+        !process.items.empty())
+      silent.push_back(static_cast<Holder>(i));
   }
   return silent;
 }
 
-std::vector<Grant> LeaseTable::HeldBy(const std::string& holder) const {
-  std::vector<Grant> held;
-  const auto items = held_.find(holder);
-  if (items == held_.end()) return held;
-  for (const int64_t item : items->second) held.push_back({item, leases_.at(item).attempt});
-  return held;
+std::vector<Grant> LeaseTable::HeldBy(Holder holder) const {
+  std::vector<Grant> grants;
+  for (const int64_t item : ItemsOf(holder)) grants.push_back({item, items_.at(item).attempts});
+  return grants;
 }
 
-std::optional<std::pair<std::string, int>> LeaseTable::HolderOf(int64_t item) const {
-  const auto lease = leases_.find(item);
-  if (lease == leases_.end()) return std::nullopt;
-  return std::pair(lease->second.holder, lease->second.attempt);
+std::span<const int64_t> LeaseTable::ItemsOf(Holder holder) const {
+  const auto at = static_cast<size_t>(holder);
+  if (at >= processes_.size()) return {};
+  return processes_[at].items;
 }
 
-std::optional<int64_t> LeaseTable::LeasedAt(const std::string& holder, int64_t item) const {
-  const auto lease = leases_.find(item);
-  if (lease == leases_.end() || lease->second.holder != holder) return std::nullopt;
-  return lease->second.since_us;
+std::optional<std::pair<Holder, int>> LeaseTable::HolderOf(int64_t item) const {
+  const Item* of = items_.Find(item);
+  if (of == nullptr || of->holder == kNobody) return std::nullopt;
+  return std::pair(of->holder, of->attempts);
 }
 
-size_t LeaseTable::queued() const {
-  size_t count = 0;
-  for (const auto& [rank, items] : queue_) count += items.size();
-  return count;
+std::optional<int64_t> LeaseTable::LeasedAt(Holder holder, int64_t item) const {
+  const Item* of = HeldItem(holder, item);
+  return of == nullptr ? std::nullopt : std::optional(of->since_us);
+}
+
+bool LeaseTable::leased(int64_t item) const {
+  const Item* of = items_.Find(item);
+  return of != nullptr && of->holder != kNobody;
 }
 
 }  // namespace evald

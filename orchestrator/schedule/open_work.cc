@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kChangesKept = 8192;
 
-// One that is not a number would end up in sums and orders, where nobody finds it any more.
+// A value that is not a number would spread into sums and orders, where its origin is lost.
 void Check(const TaskEstimate& estimate) {
   const auto check = [&](const char* what, double value) {
     if (std::isfinite(value) && value >= 0) return;
@@ -81,8 +81,8 @@ void OpenWork::PutBack(size_t task, const DocumentRange& range) {
 void OpenWork::Changed(size_t task) {
   const Task& of = tasks_[task];
   tree_.Set(task, {of.documents, static_cast<double>(of.documents) * of.estimate.device_s});
-  // Whoever looks at each decision is told of each change; whoever has not looked for so long,
-  // looks at all tasks.
+  // A policy that looks at each decision learns of each change. One that has not looked for very
+  // long goes through all tasks.
   if (changed_.size() == kChangesKept) {
     changed_.erase(changed_.begin(), changed_.begin() + kChangesKept / 2);
     forgotten_ += kChangesKept / 2;

@@ -18,28 +18,27 @@ struct DocumentRange {
   bool operator==(const DocumentRange&) const = default;
 };
 
-/// The documents of a run that nobody works on yet, task by task in the run's order, and what each
-/// task is expected to cost. What a policy decides from. A plain value; every change takes log n
-/// steps.
+/// The documents of a run that nobody works on yet, by task in the run's order, and the expected
+/// cost of each task. Policies decide from it. A plain value; every change takes log n steps.
 class OpenWork {
  public:
-  /// `devices` compute for the run, each with `places` requests under way at once; `score_slots`
+  /// `devices` compute for the run, each with `places` requests under way at once. `score_slots`
   /// score.
   OpenWork(int devices, int places, int score_slots)
       : devices_(devices), places_(places), score_slots_(score_slots) {}
 
   /// Tasks are numbered in the order in which they are added. Ranges are in order and disjoint.
-  /// Throws Error(kInternal) when the estimate is not made of finite numbers from 0 on.
+  /// Throws Error(kInternal) if a number in the estimate is not finite or is negative.
   void Add(const TaskEstimate& estimate, std::vector<DocumentRange> open);
-  /// From now on the task is expected to cost this. Throws like Add.
+  /// Replaces the task's expected cost. Throws like Add.
   void Expect(size_t task, const TaskEstimate& estimate);
   void SetDevices(int devices) { devices_ = devices; }
-  /// Changes what follows each task's documents.
+  /// Changes the time that follows each task's documents.
   void SetScoreSlots(int slots);
 
   /// Takes the next `documents` open documents of a task, or as many as are left.
   std::vector<DocumentRange> Take(size_t task, int64_t documents);
-  /// Gives documents back, to be the next.
+  /// Puts documents back. They are the next to be taken.
   void PutBack(size_t task, const DocumentRange& range);
 
   int devices() const { return devices_; }
@@ -48,18 +47,18 @@ class OpenWork {
   size_t tasks() const { return tasks_.size(); }
   const TaskEstimate& estimate(size_t task) const { return tasks_[task].estimate; }
   int64_t open(size_t task) const { return tasks_[task].documents; }
-  /// Its open documents, the next ones last.
+  /// Open documents of the task, the next ones last.
   const std::vector<DocumentRange>& ranges(size_t task) const { return tasks_[task].ranges; }
-  /// The first task from `task` on of which anything is open; tasks() when none is.
+  /// The first task from `task` on with open documents; tasks() if there is none.
   size_t FirstOpen(size_t task) const { return tree_.FirstOpen(task); }
   int64_t documents() const { return tree_.sum().documents; }
-  /// Device seconds that all open documents are expected to take.
+  /// Expected device seconds of all open documents.
   double device_s() const { return tree_.sum().device_s; }
 
-  /// Counts changes of what is open or expected.
+  /// The number of changes of open documents and estimates so far.
   int64_t revision() const { return forgotten_ + static_cast<int64_t>(changed_.size()); }
-  /// The tasks that changed since, a task once for each change; nothing when that is too long ago
-  /// to be known: any may have changed.
+  /// The tasks that changed since `revision`, once for each change. Nothing if those changes are no
+  /// longer kept: any task may have changed.
   std::optional<std::span<const size_t>> ChangedSince(int64_t revision) const;
 
  private:
@@ -76,7 +75,7 @@ class OpenWork {
   std::vector<Task> tasks_;
   WorkTree tree_;
   std::vector<size_t> changed_;  // the latest changes
-  int64_t forgotten_ = 0;        // those before
+  int64_t forgotten_ = 0;        // the number of changes before those
 };
 
 }  // namespace evald

@@ -6,20 +6,20 @@ namespace evald {
 
 /// A run, and an idle device of a host that does not have its checkpoint in memory.
 struct StagingCase {
-  /// Devices of hosts that have it, that are idle or work for the run.
+  /// Devices that are idle or work for the run, on hosts that have its checkpoint.
   int devices_beside = 0;
-  /// Device seconds of the run that nobody works on; nothing before it is planned.
+  /// Device seconds of the run's open work. Nothing before the run is planned.
   std::optional<double> open_s;
-  /// What staging it on this host is expected to take.
+  /// Expected seconds for staging the checkpoint on this host.
   double stage_s = 0;
 };
 
-/// Loading a checkpoint is worth it for so much work, wherever it is staged.
+/// Loading a checkpoint pays from this much work on, wherever the checkpoint is staged.
 inline constexpr double kWorthALoadSeconds = 3;
 
-/// Whether the host should have the checkpoint: not for a run that the devices beside would be
-/// through with by the time it is there, so small runs go where their checkpoint is. A run that is
-/// not planned yet is small until more is known: that takes one load from memory. A pure function.
+/// Whether to stage the checkpoint on the host. Not if the devices of the other hosts would end the
+/// run before the checkpoint arrived, so small runs stay where their checkpoint is. A run that is
+/// not planned yet counts as small: planning it takes one load from memory. A pure function.
 bool WorthStaging(const StagingCase& at);
 
 }  // namespace evald

@@ -17,44 +17,46 @@ struct Decouplings {
   bool stay_warm = true;        ///< an engine outlives its trial, and the checkpoint
 };
 
-/// A part of a trial: so many open documents of a task, its first ones.
+/// A part of a trial: the first `documents` open documents of a task.
 struct Cut {
   size_t task = 0;
   int64_t documents = 0;
 };
 
-/// Decides which documents a device computes next. The same code runs in the daemon, in the tests
-/// and in the simulator: it knows no clock and no I/O, and decides from the open work alone, so
-/// that equal calls give equal answers.
+/// Decides which documents a device computes next. Daemon, tests and simulator run the same code. A
+/// policy has no clock and no I/O and decides from the open work alone, so equal calls give equal
+/// answers.
 class Policy {
  public:
   virtual ~Policy() = default;
-  /// As the command line and reports call it.
+  /// The name in the command line and in reports.
   virtual const char* name() const = 0;
   virtual const char* summary() const = 0;
-  /// What an executor of this policy is built like.
+  /// The decouplings that an executor of this policy has.
   virtual Decouplings decouplings() const { return {}; }
-  /// The next trial of `device` (from 0, below work.devices(): when one is lost, the others are
-  /// numbered anew): at least one document, no more of a task than are open, each task at most
-  /// once. Empty when the device gets nothing for now. One object is asked about one OpenWork, in
-  /// the course of its life.
+  /// The next trial of `device` (from 0, below work.devices(); when a device is lost, the others
+  /// are renumbered). It has at least one document, no more of a task than are open, and each task
+  /// at most once. Empty if the device gets nothing for now. One policy object serves one OpenWork
+  /// for its whole life.
   virtual std::vector<Cut> Next(const OpenWork& work, int device) = 0;
-  /// Whether what a straggler still has to do is given to idle devices as well.
+  /// Whether idle devices also compute what a straggler still has to do.
   virtual bool doubles_stragglers() const { return false; }
 };
 
-/// What leasing costs, and how much of it is accepted: they bound trials from below. And the bound
-/// from above, so that neither scoring is kept waiting for its first file, nor what has become
-/// urgent, such as long documents of a lost worker, for a device that asks.
+/// The cost of leasing and the share of it that is accepted, which bound trials from below; and the
+/// bound from above. The upper bound keeps scoring from waiting for its first file. It also keeps
+/// urgent work, such as long documents of a lost worker, from waiting for a device that asks.
 struct LeaseCosts {
-  double lease_s = 0.005;        ///< of a device, for opening a trial and committing its files
-  double overhead_share = 0.01;  ///< of a trial, at most
-  double trial_max_s = 15;  ///< device seconds of a trial's documents, unless it is a single one
+  /// Seconds of a device for opening a trial and committing its files
+  double lease_s = 0.005;
+  double overhead_share = 0.01;  ///< the largest accepted share of a trial
+  /// device seconds of a trial's documents, unless it is a single one
+  double trial_max_s = 15;
 };
 
 /// Names of all policies, baselines first.
 const std::vector<std::string>& PolicyNames();
-/// Throws Error(kUsage) for a name that is not among them.
+/// Throws Error(kUsage) for a name that is not in PolicyNames().
 std::unique_ptr<Policy> MakePolicy(const std::string& name, const LeaseCosts& costs = {});
 
 // policies/, one file each

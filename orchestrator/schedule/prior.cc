@@ -12,9 +12,9 @@ namespace {
 
 constexpr double kGuessedShareOfLimit = 0.3;
 constexpr double kGuessedOperationsPerSecond = 1e12;
-constexpr double kGuessedBytes = 1e9;  // of a model whose weights are not ours
+constexpr double kGuessedBytes = 1e9;  // a model whose weights are not ours
 constexpr double kBytesPerParameter = 2;
-constexpr double kGuessedSlowScore = 0.3;  // seconds of a program
+constexpr double kGuessedSlowScore = 0.3;  // seconds for running one program
 constexpr double kGuessedQuickScore = 1e-4;
 
 using Costs = std::vector<const TaskCost*>;
@@ -30,7 +30,7 @@ Costs Select(const std::vector<TaskCost>& known,
   return selected;
 }
 
-// The newest counts most; `of` gives a document's value.
+// A mean of `of` over the runs' documents, in which the newest run counts most.
 double Recent(const Costs& costs, const std::function<double(const TaskCost&)>& of) {
   double sum = 0, weights = 0, weight = 1;
   for (const TaskCost* cost : costs) {
@@ -46,7 +46,7 @@ double PerDocument(const TaskCost& cost, double sum) {
 }
 double DeviceSeconds(const TaskCost& cost) { return PerDocument(cost, cost.device_s); }
 
-// How far runs were from their mean, as a factor; 5 % are always in doubt.
+// How far runs were from their mean, as a factor. It is never below 1.05.
 double SpreadFactor(const Costs& costs, double mean) {
   double worst = 1.05;
   for (const TaskCost* cost : costs) {
@@ -67,7 +67,7 @@ struct Rates {
 };
 
 // Fits device_s = in * tokens_in + out * tokens_out to runs of other tasks, each scaled to this
-// model's size, by least squares of relative errors; neither rate below zero.
+// model's size, by least squares of relative errors. Neither rate is below zero.
 std::optional<Rates> FitRates(const Costs& costs, const CostPlace& place) {
   double ii = 0, io = 0, oo = 0, i1 = 0, o1 = 0;
   for (const TaskCost* cost : costs) {
@@ -86,8 +86,7 @@ std::optional<Rates> FitRates(const Costs& costs, const CostPlace& place) {
   return std::nullopt;
 }
 
-// Tokens that a document generates: as it did elsewhere, or as much of its limit as others of
-// theirs.
+// Tokens that a document generates: what this task generated elsewhere, else `share` of its limit.
 double TokensOut(const TaskFacts& facts, const std::vector<TaskCost>& known, double share) {
   const Costs same =
       Select(known, [&](const TaskCost& cost) { return cost.task_key == facts.key; });
@@ -113,7 +112,8 @@ std::string Runs(const Costs& costs, const char* where) {
   return fmt::format("{} run{} {}", costs.size(), costs.size() == 1 ? "" : "s", where);
 }
 
-// Runs of this very task that `wanted` names; failing those, of one of its name with other data.
+// Runs of this very task for which `wanted` holds; failing those, runs of a task of its name with
+// other data.
 struct Found {
   Costs costs;
   bool same_data = true;
@@ -162,8 +162,8 @@ double GuessedRate(const CostPlace& place) {
   return 2 * Bytes(place) / kBytesPerParameter / kGuessedOperationsPerSecond;
 }
 
-// Fitted rates may say that tokens in cost nothing, where all tasks had the same of both: the guess
-// is better then.
+// Fitted rates may say that tokens in cost nothing, if all tasks had equally many. The guess is
+// better then.
 double PrefixSeconds(const TaskFacts& facts, const CostPlace& place, const Costs& neighbours) {
   if (facts.prefix_tokens <= 0) return 0;
   const auto fitted = FitRates(neighbours, place);
@@ -179,7 +179,7 @@ void FromTokens(const TaskFacts& facts, const CostPlace& place, int places,
   TaskEstimate& estimate = prior->estimate;
   estimate.device_s = rates.in * facts.tokens_in + rates.out * tokens_out;
   if (estimate.device_s <= 0) estimate.device_s = guess;
-  // Of a request's time on the device, all that are there at once have their share.
+  // All requests on the device at once share its time, so one request takes `places` times its own.
   estimate.request_s =
       (rates.in * facts.tokens_in + rates.out * std::max(tokens_out, facts.tokens_out_most)) *
       places;

@@ -15,8 +15,7 @@ double Seconds(int64_t from, int64_t to) {
 
 }  // namespace
 
-// Ageing makes all users' seconds less in one proportion, so that it matters only beside jobs at
-// work.
+// Ageing shrinks all users' seconds in one proportion, so it matters only beside jobs at work.
 double ScoringTurns::SecondsOf(const std::string& user, int64_t now) const {
   const auto used = used_.find(user);
   double seconds = used == used_.end()

@@ -36,7 +36,7 @@ std::optional<Theft> Stealing::Next(double now, int thief) const {
     return std::nullopt;
   const Device& of = devices_[static_cast<size_t>(victim->second)];
   Theft theft{victim->second, {}};
-  // What the two share: the documents, and each prefix that the thief needs.
+  // Thief and victim share the documents and each prefix that the thief needs.
   double shared = of.all_begun_at - now;
   for (auto last = of.waiting.rbegin(); last != of.waiting.rend(); ++last) {
     if (theft.documents.empty() || theft.documents.back().task != last->documents.task)

@@ -6,9 +6,9 @@
 
 namespace evald {
 
-/// Documents and device seconds of many tasks, and their sums, as a binary tree: a change and a
-/// search take log n steps. Sums are made anew from below, so that nothing of a task that once cost
-/// very much stays in them as rounding.
+/// Documents and device seconds of many tasks, and their sums, as a binary tree. A change and a
+/// search take log n steps. Sums are recomputed from the leaves, so that a very large value leaves
+/// no rounding error behind.
 class WorkTree {
  public:
   struct Load {
@@ -19,7 +19,7 @@ class WorkTree {
   void Append(const Load& load);
   void Set(size_t task, const Load& load);
   const Load& sum() const { return nodes_[1]; }
-  /// The first task from `task` on that has documents; the number of tasks when none has.
+  /// The first task from `task` on that has documents; the number of tasks if none has.
   size_t FirstOpen(size_t task) const;
 
  private:
@@ -27,8 +27,8 @@ class WorkTree {
 
   size_t tasks_ = 0;
   size_t leaves_ = 1;  // a power of two; leaf i is node leaves_ + i
-  std::vector<Load> nodes_ =
-      std::vector<Load>(2);  // node 1 is the root, 2n and 2n + 1 its children
+  // node 1 is the root, 2n and 2n + 1 its children
+  std::vector<Load> nodes_ = std::vector<Load>(2);
 };
 
 }  // namespace evald

@@ -27,20 +27,20 @@ using Unix = boost::asio::local::stream_protocol;
 
 namespace {
 
-constexpr std::chrono::milliseconds kTick{100};
-constexpr int64_t kHelloMicros = 10'000'000;
-constexpr int64_t kSpawnPauseMicros =
-    10'000'000;  // for an agent to say hello, before another is started
+constexpr std::chrono::milliseconds kAliveEvery{100};
+constexpr int64_t kAgentHelloMicros = 10'000'000;
+// Time to say hello, before another agent is started
+constexpr int64_t kSpawnPauseMicros = 10'000'000;
 constexpr int kSpawnsMax = 5;
 constexpr std::chrono::milliseconds kPoll{20};
 constexpr std::chrono::milliseconds kAcceptPause{100};
-constexpr size_t kHostsMax = 128;   // of one token, also those that are away
-constexpr size_t kSlotsMax = 4096;  // devices and metric processes of these
-constexpr int64_t kForgetMicros =
-    int64_t{30} * 60 * 1'000'000;  // a host that is away, or has left, for so long
+constexpr size_t kHostsMax = 128;   // hosts of one token, also those that are away
+constexpr size_t kSlotsMax = 4096;  // devices and metric processes of those hosts
+// For a host that is away or has left
+constexpr int64_t kForgetMicros = int64_t{30} * 60 * 1'000'000;
 constexpr size_t kRefusalsMax = 100;
-constexpr int64_t kEndedPauseMicros =
-    250'000;  // after one that ended without a hello; doubled each time
+// After an agent that ended without a hello; doubled each time
+constexpr int64_t kEndedPauseMicros = 250'000;
 constexpr uint64_t kLogTailBytes = 4096;
 constexpr int64_t kStopSlackMicros = 3'000'000;
 
@@ -48,7 +48,7 @@ void SendLoose(Wire* wire, const protocol::AgentMessage& message) {
   wire->Send(protocol::EncodeFrame(0, 0, protocol::EncodeBody(message)));
 }
 
-// The last line of a log; "" when there is none.
+// The last line of a log; "" if there is none.
 std::string LastLine(const fs::path& file) {
   std::ifstream log(file, std::ios::binary | std::ios::ate);
   const auto bytes = static_cast<uint64_t>(std::max<std::streamoff>(0, log.tellg()));
@@ -66,7 +66,8 @@ std::string LastLine(const fs::path& file) {
 struct AgentHub::Listener {
   Listener(Loop* loop, const fs::path& path, std::function<void(std::shared_ptr<Wire>)> take)
       : path(path), acceptor(loop->context()), loop(loop), take(std::move(take)) {
-    ::unlink(path.c_str());  // of an orchestrator that was killed; the state folder is ours alone
+    // Left by an orchestrator that was killed; the state folder is ours alone
+    ::unlink(path.c_str());
     try {
       const protocol::SocketName name(path);
       acceptor.open();
@@ -127,7 +128,7 @@ void AgentHub::Take(std::shared_ptr<Wire> wire, std::optional<std::string> owner
   guests_[raw] = {wire, MonotonicMicros()};
   wire->on_line = [this, raw, owner = std::move(owner)](const std::string& line) {
     const std::shared_ptr<Wire> wire = guests_.at(raw).wire;
-    const std::optional<std::string> of = owner;  // the handler goes
+    const std::optional<std::string> of = owner;  // a copy: the handler is destroyed below
     guests_.erase(raw);
     wire->on_line = nullptr;
     wire->on_closed = nullptr;
@@ -166,7 +167,7 @@ void AgentHub::Refuse(const std::shared_ptr<Wire>& wire, const std::string& name
   if (refusals_.size() < kRefusalsMax || refusals_.count(name) > 0) {
     refusals_[protocol::IsHostName(name) ? name : ""] = {reason, WallSeconds()};
   }
-  SendLoose(wire.get(), protocol::AgentRefused{reason});  // it closes
+  SendLoose(wire.get(), protocol::AgentRefused{reason});  // the agent closes the connection
 }
 
 std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello,
@@ -201,8 +202,8 @@ std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello,
   return network ? TooMuchOf(hello, owner) : "";
 }
 
-// Whoever has a worker token can give an agent any name, and say that it has any devices: each
-// takes memory and time of the service.
+// Anyone with a worker token can give an agent any name and claim any devices. Each takes memory
+// and time of the service, so both are limited.
 std::string AgentHub::TooMuchOf(const protocol::AgentHello& hello,
                                 const std::optional<std::string>& owner) const {
   const auto slots_of = [](const protocol::AgentHello& of) {
@@ -227,7 +228,7 @@ std::string AgentHub::TooMuchOf(const protocol::AgentHello& hello,
   return "";
 }
 
-// The name is its own: goes on where the last connection ended, or begins anew.
+// The agent may have the name: its conversation goes on after the last connection, or begins anew.
 void AgentHub::Join(const std::shared_ptr<Wire>& wire, const std::optional<std::string>& owner,
                     const protocol::AgentHello& hello) {
   const std::string name = hello.name;
@@ -271,8 +272,8 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const std::optional<std::
     fleet_->HostIs(name, HostNews::kBack);
 }
 
-// An agent whose message cannot be taken as it is begins anew: no other agent, and not the service,
-// ends over it.
+// If an agent's message cannot be taken, that agent's conversation begins anew. Other agents and
+// the service go on.
 void AgentHub::Deliver(const std::string& name, const protocol::AgentMessage& message) {
   try {
     OnMessage(name, message);
@@ -313,16 +314,16 @@ void AgentHub::Tick() {
   for (auto& [name, member] : members_) member.host->conversation().Tick(now);
   const auto guests = guests_;
   for (const auto& [raw, guest] : guests) {
-    if (now - guest.since_us > kHelloMicros) guest.wire->Close("no hello came");
+    if (now - guest.since_us > kAgentHelloMicros) guest.wire->Close("no hello came");
   }
   ForgetAway(now);
   if (keep_local_) KeepLocal(now);
-  loop_->After(kTick, [this, alive = alive_] {
+  loop_->After(kAliveEvery, [this, alive = alive_] {
     if (*alive) Tick();
   });
 }
 
-// What a host held went to others long before.
+// Forgets hosts that were away for long. Their work went to others long before.
 void AgentHub::ForgetAway(int64_t now) {
   for (auto member = members_.begin(); member != members_.end();) {
     const auto next = std::next(member);
@@ -346,7 +347,7 @@ void AgentHub::KeepLocal(int64_t now) {
   const int64_t pause =
       LocalAgent::Lives(spawned_) ? kSpawnPauseMicros : kEndedPauseMicros << spawns_;
   if (spawned_us_ != 0 && now - spawned_us_ < pause && spawns_ > 0) return;
-  if (local_.Runs()) return;  // it will call
+  if (local_.Runs()) return;  // it will connect
   if (++spawns_ > kSpawnsMax) return LocalFailed();
   spawned_us_ = now;
   try {
@@ -362,7 +363,7 @@ void AgentHub::LocalFailed() {
   const fs::path file = local_.state_dir / "logs" / "agent.log";
   const std::string last = LastLine(file);
   local_failed_(Error(ErrorKind::kInfrastructure,
-                      fmt::format("the agent of this host, whose children workers are, ended {} "
+                      fmt::format("the agent of this host, the parent of its workers, ended {} "
                                   "times before it said hello{}{}",
                                   kSpawnsMax, last.empty() ? "" : "; its last words: ", last),
                       fmt::format("see {}", file.string())));
@@ -370,7 +371,7 @@ void AgentHub::LocalFailed() {
 
 // ---- the end
 
-// Other hosts' agents stay, with their workers: another orchestrator may come.
+// Agents of other hosts stay, with their workers: another orchestrator may come.
 void AgentHub::StopMember(const std::string& name, std::chrono::milliseconds grace,
                           std::function<void()> done) {
   if (name != kLocalHost) return done();

@@ -16,29 +16,29 @@
 
 namespace evald {
 
-/// The orchestrator's end of its agents: takes their connections, goes on with conversations that a
-/// connection's end interrupted, tells the fleet which hosts are there, and keeps the agent of this
-/// host running. Loop thread only.
+/// The orchestrator's end of its agents. Takes their connections, resumes conversations after a
+/// connection ended, tells the fleet which hosts are there, and keeps the agent of this host
+/// running. Loop thread only.
 class AgentHub {
  public:
-  /// `loop` and `fleet` outlive it. Listens in local.state_dir. Throws Error(kInfrastructure).
+  /// Listens in local.state_dir. `loop` and `fleet` outlive the hub. Throws Error(kInfrastructure).
   AgentHub(Loop* loop, Fleet* fleet, LocalAgent local);
   ~AgentHub();
 
-  /// From now on an agent of this host is kept running. `failed` is told, with what its log says,
-  /// when it has ended again and again before it said hello.
+  /// Keeps an agent of this host running from now on. Calls `failed`, with the end of the agent's
+  /// log, if the agent has ended again and again before it said hello.
   void Start(std::function<void(const Error& why)> failed);
-  /// A connection over which an agent is about to say hello. `owner` is the name of the token it
-  /// came with over the network ("" where no tokens are in force), where no agent may call itself
-  /// kLocalHost; nothing for this host's own. A host belongs to the token that its agent first came
-  /// with, until the host has left or is forgotten.
+  /// Takes a connection over which an agent will say hello. `owner` is the name of the token that
+  /// the agent presented over the network ("" if no tokens are in force); such an agent may not
+  /// call itself kLocalHost. Nothing for this host's own agent. A host belongs to the token that
+  /// its agent first came with, until the host has left or is forgotten.
   void Take(std::shared_ptr<Wire> wire, std::optional<std::string> owner);
-  /// What agents of other hosts may fetch and give.
+  /// Files that agents of other hosts may fetch and give.
   const AgentFiles& files() const { return files_; }
-  /// {"pid", "version", "shared_memory"} of an agent.
+  /// {"pid", "version", "shared_memory"} of a host's agent.
   Json About(const std::string& host) const;
-  /// Agents that may not join: {"name", "reason", "at"} (seconds since 1970) of each name's last
-  /// refusal, until it joins.
+  /// Agents that may not join: {"name", "reason", "at"} (seconds since 1970) for the last refusal
+  /// of each name. A refusal goes when the agent joins.
   Json Refusals() const;
 
  private:
@@ -85,9 +85,9 @@ class AgentHub {
   std::map<std::string, Member> members_;
   std::map<Wire*, Guest> guests_;
   std::function<void(const Error&)> local_failed_;
-  std::map<std::string, std::pair<std::string, double>> refusals_;  ///< by name: why and when
+  std::map<std::string, std::pair<std::string, double>> refusals_;  ///< reason and time, by name
   bool keep_local_ = false;
-  int spawns_ = 0;  ///< since the local agent was there last
+  int spawns_ = 0;  ///< since the local agent was last there
   int64_t spawned_us_ = 0;
   pid_t spawned_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "engines/engines.h"
 #include "evald/error.h"
-#include "protocol/engine_settings.h"
 
 namespace evald {
 namespace {
@@ -32,10 +32,9 @@ void CheckUrl(const std::string& key, const Json& value, const EngineAccess& acc
 
 void CheckVariable(const std::string& key, const Json& value, const EngineConfig& engine,
                    const EngineAccess& access) {
-  const Json url = engine.settings.value("base_url", Json());
+  const std::string url = GivenServer(engine.kind(), engine.settings);
   const bool given = std::any_of(access.keys.begin(), access.keys.end(), [&](const auto& entry) {
-    return url.is_string() && IsAtOrBelow(url.get<std::string>(), entry.first) &&
-           value == entry.second;
+    return IsAtOrBelow(url, entry.first) && value == entry.second;
   });
   if (given) return;
   Refuse(key,
@@ -62,8 +61,7 @@ void CheckSettings(const EngineConfig& engine) {
 }  // namespace
 
 void CheckEngineIsAllowed(const EngineConfig& engine, const EngineAccess& access) {
-  for (const EngineSetting& setting : EngineSettings()) {
-    if (engine.name != setting.engine) continue;
+  for (const EngineSetting& setting : engine.kind().settings) {
     const Json value = engine.settings.value(setting.key, Json());
     if (value.is_null()) continue;
     if (setting.use == SettingUse::kCommand && !access.commands) {

@@ -8,20 +8,19 @@
 
 namespace evald {
 
-/// What the service's configuration lets the engines of submitted runs do (docs/serve.md).
+/// The service's permissions for the engines of submitted runs (docs/serve.md).
 struct EngineAccess {
-  /// Servers that may be called: each of these, and what is below it; empty: any, without the
-  /// service's keys.
+  /// Servers that may be called, with everything below their URLs. Empty: any server, but without
+  /// the service's keys.
   std::vector<std::string> urls;
-  /// Which variable of the service's environment holds the key of which of `urls`. No other is sent
-  /// anywhere.
+  /// The keys of `urls`: each URL with the variable of the service's environment that holds its
+  /// key. No other variable is sent anywhere.
   std::map<std::string, std::string> keys;
-  bool commands =
-      false;  ///< programs may be started by commands of their own, and anything may be called
+  bool commands = false;  ///< commands of runs may be started, and any server called
 };
 
-/// Throws Error(kUsage) "key 'engine.x': ..." for what a submitted run may not set, and for what no
-/// run may set (FindSettingProblem). Paths are for the caller to check.
+/// Throws Error(kUsage) "key 'engine.x': ..." for settings that a submitted run may not have, and
+/// for settings that no run may have (FindSettingProblem). Does not check paths.
 void CheckEngineIsAllowed(const EngineConfig& engine, const EngineAccess& access);
 
 }  // namespace evald

@@ -17,7 +17,7 @@
 namespace evald {
 namespace {
 
-constexpr int64_t kTickMicros = 200'000;  // Tick comes at least as often
+constexpr int64_t kTickMicros = 200'000;  // Tick is called at least this often
 
 FleetMachine::Options MachineOptions(const FleetOptions& options) {
   return {.worker_restarts_max = options.worker_restarts_max,
@@ -27,7 +27,7 @@ FleetMachine::Options MachineOptions(const FleetOptions& options) {
           .device_limits = options.device_limits};
 }
 
-// A worker that cannot read its command line ends with this status.
+// Whether the worker could not use its command line. It ends with this status then.
 bool IsRefusal(const ProcessExit& exit) {
   return exit.signal == 0 && exit.error.empty() &&
          exit.exit_code == static_cast<int>(ExitStatus::kUsage);
@@ -40,14 +40,14 @@ Fleet::Fleet(Loop* loop, FleetOptions options)
 
 // ---- one event after another
 
-// An event from outside, and all that follows from it.
+// Takes an event from outside, and carries out all that follows from it.
 void Fleet::Take(std::function<void()> event) {
   if (settling_) return waiting_.push_back(std::move(event));
   event();
   Settle();
 }
 
-// Carries orders out until there are none left, then takes the events that came meanwhile.
+// Carries orders out until none are left, then takes the events that came meanwhile.
 void Fleet::Settle() {
   if (settling_) return;
   settling_ = true;
@@ -85,7 +85,7 @@ void Fleet::TellChanges() {
   }
 }
 
-// Tells the machine the time beside Tick, for a pause that ends before the next Tick.
+// Wakes the machine for a pause that ends before the next Tick.
 void Fleet::WakeAtNext() {
   const auto next = machine_.next_at();
   const int64_t now = MonotonicMicros();
@@ -104,8 +104,8 @@ Fleet::RunEntry* Fleet::Find(int64_t run) {
   return found == runs_.end() ? nullptr : &found->second;
 }
 
-// Does `work`, which serves the process `id` for the run, and returns its answer. If `work` throws,
-// the run ends, and the answer is false.
+// Does `work`, which serves process `id` for the run, and returns its answer. If `work` throws, the
+// run ends and the answer is false.
 bool Fleet::Guard(RunEntry* entry, const std::string& id, const std::function<bool()>& work) {
   try {
     return work();
@@ -186,13 +186,13 @@ AdoptedProcess Fleet::Adopted(const std::string& id, const protocol::HeldProcess
     if (process.loading && process.loaded.is_object()) {
       loaded = protocol::Loaded{process.fingerprint, process.loaded.value("engine", Json()),
                                 process.loaded.value("report", Json::object())};
-      EngineInfoFromJson(loaded->engine, "message 'loaded' of process " +
-                                             id);  // throws where it is of another form
+      // Throws if it has another form
+      EngineInfoFromJson(loaded->engine, "message 'loaded' of process " + id);
       adopted.loaded = FactsOf(loaded->engine);
     }
   }
   const auto known = processes_.find(id);
-  if (known == processes_.end()) return adopted;  // the machine ends it
+  if (known == processes_.end()) return adopted;  // the machine ends the process
   known->second = {{id, process.program, process.arguments, process.tag},
                    process.pid,
                    worker ? Json() : process.engine,
@@ -204,7 +204,7 @@ void Fleet::HostIs(const std::string& name, HostNews news) {
   Take([this, name, news] { machine_.HostIs(name, news, MonotonicMicros()); });
 }
 
-// Runs are told that the processes are lost before the processes and the host go.
+// Runs hear that the processes are lost before the processes and the host are forgotten.
 bool Fleet::ForgetHost(const std::string& name) {
   if (settling_ || !machine_.HostForgotten(name, MonotonicMicros())) return false;
   Settle();
@@ -237,7 +237,7 @@ void Fleet::SetPriority(int64_t run, int priority) {
   RunChanged(run);
 }
 
-// Not at once: the run may be in the middle of what it does.
+// Looks at the run in a later turn: the run may be in the middle of a change.
 void Fleet::RunChanged(int64_t run) {
   RunEntry* entry = Find(run);
   if (entry == nullptr) return;
@@ -253,7 +253,7 @@ void Fleet::Remove(int64_t run) {
   Take([this, run] {
     RunEntry* entry = Find(run);
     if (entry == nullptr) return;
-    TellChanges();  // the machine knows what the run has staged
+    TellChanges();  // so that the machine knows what the run has staged
     auto staged = entry->run->TakeStaged();
     const bool leaves_staged = staged.has_value();
     if (leaves_staged) {
@@ -266,7 +266,7 @@ void Fleet::Remove(int64_t run) {
   });
 }
 
-// Forgets the profiles that nothing is started with any more.
+// Forgets the profiles that no process is started with any more.
 void Fleet::ForgetProfiles() {
   std::set<std::string> used;
   for (const auto& [number, entry] : runs_) used.insert(entry.view.profile);
@@ -286,6 +286,7 @@ void Fleet::Tick() {
     std::set<std::string> silent;
     for (auto& [number, entry] : runs_) {
       entry.changed = true;
+      entry.run->Tick(now, [this](const std::string& host) { return HostWorks(host); });
       TakeWithdrawn(&entry);
       for (const std::string& id : entry.run->Silent(now)) silent.insert(id);
     }
@@ -295,16 +296,24 @@ void Fleet::Tick() {
   });
 }
 
+// Whether a worker of the host computes or loads anything.
+bool Fleet::HostWorks(const std::string& host) const {
+  const auto& workers = machine_.workers();
+  return std::any_of(workers.begin(), workers.end(), [&](const WorkerSlot& slot) {
+    return slot.host == host && (!slot.held.empty() || slot.pulls());
+  });
+}
+
 void Fleet::OnSilent(const std::string& id, int64_t now) {
   if (processes_.count(id) == 0) return;
   const WorkerSlot* slot = machine_.FindWorker(id);
   if (!machine_.hosts().at(PlaceOfProcess(id).first).here) {
     const std::string why = fmt::format("{}: its host has been away for too long", id);
     if (slot == nullptr) {
-      log::Warn("{}; what it scored goes to others", why);
+      log::Warn("{}; its jobs go to others", why);
     } else {
       const size_t held = slot->held.size();
-      log::Warn("{}; what it committed stays, {} trial{} of its go{} to others", why, held,
+      log::Warn("{}; its committed slices stay, its {} trial{} go{} to others", why, held,
                 held == 1 ? "" : "s", held == 1 ? "es" : "");
     }
   }
@@ -317,6 +326,8 @@ void Fleet::OnExit(const std::string& id, const ProcessExit& exit) {
 
 void Fleet::Ended(const std::string& id, const ProcessEnd& end) {
   const int64_t now = MonotonicMicros();
+  if (const auto process = processes_.find(id); process != processes_.end())
+    process->second.killed_us = 0;
   machine_.Ended(id, end, now);
   const auto tell = [&](int64_t due_us, int restarts, int most) {
     log::Warn("{} ended ({}); starting it again in {} ms ({} of {} restarts)", id, end.how,

@@ -18,94 +18,98 @@
 namespace evald {
 
 struct FleetOptions {
-  std::filesystem::path log_dir;  ///< of the local processes' output, for messages
+  std::filesystem::path log_dir;  ///< folder of the local processes' output; errors name it
   std::string log_level = "warn";
-  int worker_restarts_max = 6;  ///< of one worker without progress between
+  int worker_restarts_max = 6;  ///< restarts of a worker that makes no progress in between
   int metric_restarts_max = 6;
-  double stall_timeout_s =
-      1800;  ///< an engine, or a load, that does not come on for so long is killed
-  double needless_load_s =
-      5;  ///< a load that no run needs any more and that does not come on for so long is ended
+  double stall_timeout_s = 1800;  ///< an engine or a load without progress for this long is killed
+  /// A load that no run needs and that makes no progress is ended after this time
+  double needless_load_s = 5;
   DeviceLimits device_limits;  ///< when a GPU is set aside
 };
 
 /// A host as the fleet sees it.
 struct HostInfo {
   std::string name;
-  std::vector<std::string> devices;  ///< a worker each
-  int threads = 0;                   ///< of each worker; 0: as the run says
+  std::vector<std::string> devices;  ///< one worker each
+  int threads = 0;                   ///< of each worker; 0: as many as the run's configuration says
   int metric_processes = 1;
-  std::string owner;  ///< name of the token that its agent came with; "" for the service's own
+  /// Name of the token that the host's agent came with; "" for the service's own host
+  std::string owner;
 };
 
 /// The executor of a FleetMachine, which decides what hosts and their processes do for the runs.
-/// The fleet carries the machine's orders out on Hosts and Evaluations, and turns what these
-/// report, and the time, into the machine's events:
+/// The fleet carries the machine's orders out on Hosts and Evaluations. It turns their reports, and
+/// the time, into events for the machine:
 ///
 ///     Host ──message, exit──► Fleet ──event──► FleetMachine
 ///       ▲                       │  ▲                │
 ///       └──start, send, kill────┤  └──order─────────┘
 ///                               └──View, lease, tell──► Evaluation
 ///
-/// One event from outside after another: the next one waits until all orders of the last are
-/// carried out. What fails over one run ends that run and no other. Processes of other hosts are
-/// called "<host>.w0" here, those of the local one "w0". Loop thread only.
+/// Events from outside are taken one after another: an event waits until all orders that the
+/// previous event caused are carried out. If an event or order of one run fails, that run ends and
+/// no other. Processes of other hosts are called "<host>.w0" here, those of the local host "w0".
+/// All methods run on the loop's thread.
 class Fleet {
  public:
   Fleet(Loop* loop, FleetOptions options);
 
   // ---- hosts
-  /// For the Host that is to be named `name`.
+  /// The callbacks by which the host `name` reports to the fleet.
   Host::Events EventsOf(const std::string& name);
-  /// A host, or what it is from now on. It is away until HostReady. `host` outlives the fleet.
+  /// Adds a host. If the host is known, replaces its info. The host is away until HostReady. `host`
+  /// must outlive the fleet.
   void AddHost(Host* host, const HostInfo& info);
-  /// The host is there, with these processes and no other; none of them holds a trial. In its
-  /// memory are the checkpoints of these fingerprints. Throws, and takes nothing, if a process is
-  /// not described as it should be.
+  /// The host has connected, and runs exactly `processes`. None of them holds a trial: the host's
+  /// agent has made its workers give up earlier ones. `staged` are the fingerprints of the
+  /// checkpoints in its memory. If the description of a process is invalid, throws and changes
+  /// nothing.
   void HostReady(const std::string& name, const std::vector<protocol::HeldProcess>& processes,
                  const std::vector<std::string>& staged);
+  /// The host's connection or readiness has changed (HostNews).
   void HostIs(const std::string& name, HostNews news);
-  /// The host, which is not there, and its processes are known no more. False, and no change, while
-  /// one of its workers holds a trial, or the fleet is in the middle of an event.
+  /// Forgets a host that is away or has left, and its processes. Returns false and changes nothing
+  /// if one of its workers holds a trial, or if the fleet is in the middle of an event.
   bool ForgetHost(const std::string& name);
 
   // ---- runs
-  /// From now on `run` gets devices. Workers are started for it where none run.
+  /// `run` gets devices from now on. Workers are started for it if none run.
   void Add(std::shared_ptr<Evaluation> run, int priority, const std::string& user);
   void SetPriority(int64_t run, int priority);
-  /// The run's View says something else. The fleet looks at it in a turn of its own.
+  /// The run's View has changed. The fleet looks at it in a later turn of the loop.
   void RunChanged(int64_t run);
-  /// The run is over: what it still holds is revoked, its staged checkpoint dropped (or kept, by
-  /// the staging budget) once no worker uses it.
+  /// The run is over. Its leases are revoked. Its staged checkpoint is dropped (or kept, by the
+  /// staging budget) once no worker uses it.
   void Remove(int64_t run);
 
-  /// Lets the machine know the time, and which processes are silent. To be called several times a
-  /// second.
+  /// Tells the machine the time, and which processes have been silent for too long. Call it several
+  /// times a second.
   void Tick();
-  /// Starts workers of this host anew that have nothing to do and hold a checkpoint of runs that
-  /// are over, for the room it takes. False when there are none, and none is on its way out.
+  /// Restarts idle workers of the service's own host that hold a checkpoint of runs that are over,
+  /// to free its memory. Returns false if no worker of that host holds such a checkpoint.
   bool FreeStaged();
-  /// Ends all processes; then calls `done`.
+  /// Ends all processes, then calls `done`.
   void StopAll(std::function<void()> done);
 
   // ---- looking (fleet_view.cc)
-  /// Devices of all hosts that are there, but for those that are set aside.
+  /// Devices of all hosts that are there, without those that are set aside.
   int device_count() const { return machine_.device_count(); }
-  /// Where a process runs, and who vouches for what it says.
+  /// The host of a process, and the token with which that host's agent joined.
   Witness WitnessOf(const std::string& id) const;
-  /// Of a host that was added: "connected", "away" (it may come back at any time) or "left". "" for
-  /// another.
+  /// State of a host that was added: "connected", "away" (it may come back at any time) or "left".
+  /// "" for an unknown host.
   std::string HostState(const std::string& name) const;
-  /// Worker and host resources as the REST interface shows them; hosts with "id", "state",
-  /// "devices" and "staged" (fingerprints of what is in the memory of another host, as far as is
-  /// known).
+  /// Worker and host resources as the REST interface shows them. Hosts have "id", "state",
+  /// "devices" and "staged" (fingerprints of the checkpoints that are known to be in the memory of
+  /// a host other than the service's own).
   Json Workers() const;
   Json Hosts() const;
 
   /// Called after each change that Workers() shows.
   std::function<void(const std::string& worker)> on_change;
-  /// Given the staged checkpoints that nobody uses any more, whose dropping takes time. Without it
-  /// they are dropped at once.
+  /// Called with each staged checkpoint that is no longer used; dropping it takes time. Without
+  /// this callback it is dropped at once.
   std::function<void(StagedCheckpoint staged)> release;
 
  private:
@@ -118,14 +122,15 @@ class Fleet {
     std::shared_ptr<Evaluation> run;
     int priority = 0;
     std::string user;
-    bool changed = true;  // since the machine was told
-    RunView view;         // as it was told
+    bool changed = true;  // since the machine was told of it
+    RunView view;         // the view that the machine was given last
   };
-  struct Process {     // the facts about a slot's process that the machine need not know
-    ProcessSpec spec;  // of the last start
+  struct Process {     // facts about a slot's process that the machine need not know
+    ProcessSpec spec;  // of its last start
     int64_t pid = 0;
     Json isolation;                          // of a metric process: how it isolates code
-    std::optional<protocol::Loaded> loaded;  // of a worker: its answer to the last Load
+    std::optional<protocol::Loaded> loaded;  // a worker's answer to the last Load
+    int64_t killed_us = 0;                   // when its agent was told to kill it; 0: it was not
   };
 
   // fleet.cc: events
@@ -136,6 +141,7 @@ class Fleet {
   AdoptedProcess Adopted(const std::string& id, const protocol::HeldProcess& process);
   void AddRow(Evaluation* run, const std::string& id, const std::string& device) const;
   void ForgetProfiles();
+  bool HostWorks(const std::string& host) const;
   void OnSilent(const std::string& id, int64_t now);
   void OnExit(const std::string& id, const ProcessExit& exit);
   void Ended(const std::string& id, const ProcessEnd& end);
@@ -155,7 +161,7 @@ class Fleet {
   int64_t RunNamedBy(const std::string& id, const protocol::Message& message) const;
   void TakeWithdrawn(RunEntry* entry);
 
-  // fleet_orders.cc: carrying out
+  // fleet_orders.cc: carrying out orders
   void Carry(const Order& order);
   void Do(const order::StartWorker& order);
   void Do(const order::StartScorer& order);
@@ -196,15 +202,17 @@ class Fleet {
   FleetMachine machine_;
   std::map<std::string, HostEntry> hosts_;
   std::map<int64_t, RunEntry> runs_;
-  std::map<std::string, Process> processes_;       // by slot
-  std::map<std::string, WorkerProfile> profiles_;  // by tag: of runs, and of workers that run
-  std::map<std::string, StagedCheckpoint> kept_;   // of runs that are over, by fingerprint
-  std::deque<std::function<void()>> waiting_;      // events that came while orders were carried out
+  std::map<std::string, Process> processes_;  // by slot
+  // The profiles of all runs and of all running workers, by tag
+  std::map<std::string, WorkerProfile> profiles_;
+  std::map<std::string, StagedCheckpoint> kept_;  // staged by runs that are over, by fingerprint
+  std::deque<std::function<void()>> waiting_;     // events that came while orders were carried out
   std::function<void()> stopped_;
   bool settling_ = false;
   bool stopping_ = false;
-  bool woken_ = false;      // a turn of the loop is to settle
-  int64_t wake_at_us_ = 0;  // when the machine is told the time beside Tick; 0: not before Tick
+  bool woken_ = false;  // a turn of the loop will call Settle
+  // The next time at which the machine is told the time between two Ticks; 0: none
+  int64_t wake_at_us_ = 0;
 };
 
 }  // namespace evald

@@ -1,5 +1,5 @@
-// Messages of processes. The run that a message is about hears it first, then the machine, if it
-// decides by it.
+// Messages of processes. First the run that a message is about hears it, then the machine, if it
+// needs it to decide.
 #include <fmt/format.h>
 
 #include "base/clock.h"
@@ -11,8 +11,8 @@
 
 namespace evald {
 
-// A message that cannot be taken ends the run that it is about; others go on. A process whose
-// messages are of another form than they should be is killed.
+// If a message cannot be taken, the run that it is about ends, and other runs go on. A process that
+// sends messages of an invalid form is killed.
 void Fleet::OnMessage(const std::string& id, const protocol::Message& message) {
   if (processes_.count(id) == 0) return;
   const LoopTurn part("a message of", id);
@@ -27,13 +27,12 @@ void Fleet::OnMessage(const std::string& id, const protocol::Message& message) {
   } catch (const Error& e) {
     log::Error("{}: {}", id, e.what());
     if (RunEntry* entry = Find(RunNamedBy(id, message))) entry->run->Fail(e.kind(), e.what());
-  } catch (
-      const std::exception& e) {  // what the message carries is of another form than it should be
+  } catch (const std::exception& e) {  // the message's content has another form than it should
     machine_.Hung(id, fmt::format("it does not keep to the protocol: {}", e.what()), now);
   }
 }
 
-// The run that a message is about; 0 for one about the process alone.
+// The run that a message is about; 0 for a message about the process alone.
 int64_t Fleet::RunNamedBy(const std::string& id, const protocol::Message& message) const {
   const WorkerSlot* slot = machine_.FindWorker(id);
   const int64_t of_slot = slot == nullptr ? 0 : slot->run;
@@ -49,7 +48,7 @@ int64_t Fleet::RunNamedBy(const std::string& id, const protocol::Message& messag
     return progress->trial >= 0 ? RunOfWireId(progress->trial) : 0;
   }
   if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
-    return failed->trial >= 0 ? RunOfWireId(failed->trial) : of_slot;  // else of a load
+    return failed->trial >= 0 ? RunOfWireId(failed->trial) : of_slot;  // otherwise the load failed
   }
   if (const auto* loaded = std::get_if<protocol::Loaded>(&message)) {
     return slot != nullptr && slot->loading == loaded->fingerprint ? of_slot : 0;
@@ -62,7 +61,7 @@ int64_t Fleet::RunNamedBy(const std::string& id, const protocol::Message& messag
 }
 
 // Passes the message on to its run, and the run's change to the machine. Returns the run; null if
-// it is over. *device_s are the run's answer (Evaluation::Heard).
+// it is over. Sets *device_s to the run's answer (Evaluation::Heard).
 Fleet::RunEntry* Fleet::PassOn(const std::string& id, const protocol::Message& message,
                                std::optional<double>* device_s) {
   RunEntry* entry = Find(RunNamedBy(id, message));
@@ -75,7 +74,7 @@ Fleet::RunEntry* Fleet::PassOn(const std::string& id, const protocol::Message& m
   return entry;
 }
 
-// Workers let go of trials that another worker has committed.
+// Tells the machine which trials workers let go because another worker has committed them.
 void Fleet::TakeWithdrawn(RunEntry* entry) {
   for (const auto& [worker, held] : entry->run->TakeWithdrawn()) {
     machine_.Answered(answer::Withdrawn{worker, held}, MonotonicMicros());
@@ -105,8 +104,8 @@ void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& mess
 void Fleet::OnHello(const std::string& id, const protocol::Hello& hello) {
   const int64_t now = MonotonicMicros();
   const bool waits = !hello.waits.empty();
-  if (!waits && !hello.engine.is_object())
-    return;  // it could make no engine: why not comes next, and then its end
+  // The worker could make no engine; the reason comes next, then its end
+  if (!waits && !hello.engine.is_object()) return;
   processes_.at(id).pid = hello.pid;
   if (!waits) return machine_.Heard(id, news::Hello{hello.engine.value("follows", false)}, now);
   if (machine_.FindWorker(id)->waits != hello.waits)
@@ -116,9 +115,9 @@ void Fleet::OnHello(const std::string& id, const protocol::Hello& hello) {
 
 void Fleet::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
   const WorkerSlot& slot = *machine_.FindWorker(id);
-  if (slot.state() != WorkerState::kLoading || slot.loading != loaded.fingerprint)
-    return;                                               // of a Load before the last
-  EngineInfoFromJson(loaded.engine, "message 'loaded'");  // throws where it is of another form
+  // The answer to an earlier Load
+  if (slot.state() != WorkerState::kLoading || slot.loading != loaded.fingerprint) return;
+  EngineInfoFromJson(loaded.engine, "message 'loaded'");  // throws if it has another form
   processes_.at(id).loaded = loaded;
   machine_.Heard(id, news::Loaded{loaded.fingerprint, FactsOf(loaded.engine)}, MonotonicMicros());
 }

@@ -1,4 +1,4 @@
-// Orders of the fleet machine are carried out here.
+// Carries out the orders of the fleet machine.
 #include <fmt/format.h>
 
 #include "base/clock.h"
@@ -14,11 +14,12 @@ namespace evald {
 namespace {
 
 constexpr std::chrono::milliseconds kStopGrace{5000};
+constexpr int64_t kKillAgainMicros = 60'000'000;
 
 }  // namespace
 
-// If an order fails that concerns no run, the failure is logged, and the orders after it are
-// carried out.
+// If an order fails that concerns no run, the failure is logged and the next orders are carried
+// out.
 void Fleet::Carry(const Order& order) {
   try {
     std::visit([this](const auto& of) { Do(of); }, order);
@@ -42,8 +43,8 @@ void Fleet::Do(const order::StartScorer& order) {
 
 ProcessSpec Fleet::WorkerSpec(const WorkerSlot& slot, const std::string& tag) const {
   const auto found = profiles_.find(tag);
-  if (found == profiles_.end())
-    return processes_.at(slot.id).spec;  // a worker of an earlier life starts as it was
+  // A worker of an earlier life keeps its command line
+  if (found == profiles_.end()) return processes_.at(slot.id).spec;
   const WorkerProfile& profile = found->second;
   const int threads =
       hosts_.at(slot.host).threads > 0 ? hosts_.at(slot.host).threads : profile.threads;
@@ -62,6 +63,7 @@ ProcessSpec Fleet::WorkerSpec(const WorkerSlot& slot, const std::string& tag) co
 void Fleet::Start(const std::string& id) {
   Process& process = processes_.at(id);
   process.pid = 0;
+  process.killed_us = 0;
   process.loaded.reset();
   const auto [host, there] = PlaceOfProcess(id);
   ProcessSpec spec = process.spec;
@@ -83,7 +85,15 @@ void Fleet::Do(const order::Stop& order) {
   Send(order.id, protocol::Stop{});
 }
 
+// The process of an agent that says nothing may be killed again at each look, for as long as the
+// agent is silent.
 void Fleet::Do(const order::Kill& order) {
+  if (const auto process = processes_.find(order.id); process != processes_.end()) {
+    const int64_t now = MonotonicMicros();
+    if (process->second.killed_us != 0 && now - process->second.killed_us < kKillAgainMicros)
+      return;
+    process->second.killed_us = now;
+  }
   const bool worker = machine_.FindWorker(order.id) != nullptr;
   log::Warn("{} {}: {}; it is killed", worker ? "worker" : "process", order.id, order.why);
   const auto [host, there] = PlaceOfProcess(order.id);
@@ -125,12 +135,12 @@ void Fleet::Do(const order::StopHosts&) {
   }
 }
 
-// ---- questions to runs. A run whose answer fails ends, and has nothing
+// Questions to runs. If a run's answer fails, the run ends and the process gets nothing from it.
 
 const Json& Fleet::EngineOf(const std::string& worker) const {
   const auto& loaded = processes_.at(worker).loaded;
   if (!loaded)
-    throw Error(ErrorKind::kInternal, worker + " has loaded nothing, and was to get a trial");
+    throw Error(ErrorKind::kInternal, worker + " has no checkpoint loaded, but was to get a trial");
   return loaded->engine;
 }
 

@@ -9,7 +9,7 @@ const char* StateOf(const FleetMachine::Host& host) {
   return host.here ? "connected" : host.left ? "left" : "away";
 }
 
-// `followable` says that the staging which the worker was last told to follow goes on.
+// `followable`: the staging that the worker was last told to follow goes on.
 const char* StateOf(const WorkerSlot& slot, bool here, bool followable) {
   const char* at_work = slot.held.empty() ? "idle" : "working";
   if (!here) return "away";

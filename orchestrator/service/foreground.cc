@@ -20,7 +20,7 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::chrono::milliseconds kTick{200};
+constexpr std::chrono::milliseconds kForegroundTick{200};
 
 FleetOptions MakeFleetOptions(const RunOptions& options, const RunDirectory& directory) {
   FleetOptions fleet;
@@ -49,7 +49,7 @@ HostInfo MakeHostInfo(const EvalConfig& config) {
   return {kLocalHost, config.workers.devices, 0, config.metrics.processes};
 }
 
-// One evaluation, the processes it needs, and somebody who watches.
+// One evaluation, its processes, and the display of its progress.
 class ForegroundRun {
  public:
   ForegroundRun(const RunOptions& options, RunDirectory directory)
@@ -104,7 +104,7 @@ class ForegroundRun {
   void Tick() {
     fleet_.Tick();
     display_.Show(evaluation_->Progress());
-    loop_.After(kTick, [this] { Tick(); });
+    loop_.After(kForegroundTick, [this] { Tick(); });
   }
 
   void OnSignal(int signal) {

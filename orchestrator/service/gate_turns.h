@@ -10,9 +10,10 @@
 
 namespace evald {
 
-/// Runs whose gates wait to be judged. Users take turns: next comes a run of the user who has the
-/// fewest at work, of those the user who began one longest ago, of that user's runs the one that
-/// was added first. A plain value.
+/// Runs whose gates wait to be judged. Users take turns: each has one run judged at a time, and
+/// next is the user whose last judgement began longest ago. A user's runs go in the order in which
+/// they were added. The user "" stands for everybody in a service without tokens, and may have
+/// several judged at once. A plain value.
 template <typename Outcome>
 class GateTurns {
  public:
@@ -26,12 +27,14 @@ class GateTurns {
     waiting_.push_back({run, std::move(user), std::move(outcome)});
   }
 
-  /// The next one, which its user has at work until Done.
+  /// The next run to judge. It counts as being judged until Done. Nothing if all that wait are of
+  /// users with a run being judged.
   std::optional<Waiting> Next() {
     if (waiting_.empty()) return std::nullopt;
     const auto next = std::min_element(
         waiting_.begin(), waiting_.end(),
         [this](const Waiting& a, const Waiting& b) { return TurnOf(a.user) < TurnOf(b.user); });
+    if (!next->user.empty() && TurnOf(next->user).first > 0) return std::nullopt;
     Waiting taken = std::move(*next);
     waiting_.erase(next);
     Turn& turn = turns_[taken.user];
@@ -40,7 +43,7 @@ class GateTurns {
     return taken;
   }
 
-  /// A run of this user has been judged.
+  /// One of the user's runs has been judged.
   void Done(const std::string& user) {
     --turns_[user].at_work;
     const bool waits = std::any_of(waiting_.begin(), waiting_.end(),
@@ -48,7 +51,7 @@ class GateTurns {
     if (turns_[user].at_work == 0 && !waits) turns_.erase(user);
   }
 
-  /// Takes out a run that waits; nothing where it does not.
+  /// Takes out a run that waits. Nothing if it does not wait.
   std::optional<Waiting> Take(int64_t run) {
     const auto found = Find(run);
     if (found == waiting_.end()) return std::nullopt;
@@ -65,7 +68,7 @@ class GateTurns {
  private:
   struct Turn {
     int at_work = 0;
-    int64_t last = 0;  ///< which of all that were begun its last one was
+    int64_t last = 0;  ///< number of the user's last run among all that were begun
   };
 
   auto Find(int64_t run) {
@@ -79,7 +82,8 @@ class GateTurns {
   }
 
   std::deque<Waiting> waiting_;
-  std::map<std::string, Turn> turns_;  // of users with a run at work, or who wait after one
+  // Users with a run being judged, or with runs that wait after one
+  std::map<std::string, Turn> turns_;
   int64_t begun_ = 0;
 };
 

@@ -4,9 +4,9 @@
 
 namespace evald {
 
-/// Threads that have submissions, watches and resumed runs judged. A judgement has evald-prepare
-/// read what a configuration names, which may take a minute. So users take turns, and few of a
-/// user's judgements wait.
+/// Threads that have submissions, watches and resumed runs judged. A judgement may take a minute:
+/// evald-prepare reads the files that a configuration names. So users take turns, and a user may
+/// have only a few judgements waiting.
 class Judging : public FairThreads {
  public:
   static constexpr int kThreads = 2;

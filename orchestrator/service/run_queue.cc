@@ -1,12 +1,23 @@
 #include "orchestrator/service/run_queue.h"
 
 #include <algorithm>
+#include <set>
+
+#include "orchestrator/prepare/input.h"
 
 namespace evald {
 namespace {
 
-// One whose last files are written, or whose gates are judged, needs no place any more.
+// A run whose last files are being written, or whose gates are being judged, needs no place.
 bool IsAtWork(const QueuedRun& run) { return run.evaluation && !run.paused && !run.concluding; }
+
+bool IsWaiting(const QueuedRun& run) {
+  return !run.evaluation && !run.paused && run.state == "queued";
+}
+
+bool HoldsRoomForNow(const QueuedRun& run) {
+  return run.evaluation && !run.paused && NeedsStaging(run.config);
+}
 
 }  // namespace
 
@@ -27,15 +38,15 @@ QueuedRun* RunQueue::Find(const std::string& id) {
   return nullptr;
 }
 
-// A user's second run is behind the first of every other user, whatever they take: a run that is
-// prepared for an hour holds its place as well as one that computes.
+// A user's second run is behind the first run of every other user, whatever the runs are doing: a
+// run that is prepared for an hour holds its place like one that computes.
 std::vector<const QueuedRun*> RunQueue::InOrder() const {
-  std::map<std::string, int>
-      turn;  // of the user's next run: one for each that is at work or goes before
+  // By user, the next run's turn: one for each run at work or ahead
+  std::map<std::string, int> turn;
   for (const auto& [number, run] : runs_) turn[run.user] += IsAtWork(run) ? 1 : 0;
   std::vector<const QueuedRun*> waiting;
   for (const auto& [number, run] : runs_) {
-    if (!run.evaluation && !run.paused && run.state == "queued") waiting.push_back(&run);
+    if (IsWaiting(run)) waiting.push_back(&run);
   }
   std::stable_sort(waiting.begin(), waiting.end(),
                    [](const auto* a, const auto* b) { return a->priority > b->priority; });
@@ -47,15 +58,74 @@ std::vector<const QueuedRun*> RunQueue::InOrder() const {
   return waiting;
 }
 
-QueuedRun* RunQueue::Next(int active_max) {
-  const auto waiting = InOrder();
-  if (waiting.empty()) return nullptr;
-  const QueuedRun* first = waiting.front();
-  const auto at_work = std::count_if(runs_.begin(), runs_.end(), [&](const auto& entry) {
-    const QueuedRun& run = entry.second;
-    return IsAtWork(run) && run.priority >= first->priority;
+// A run may hold its place for days. So the places are no one user's: a user without any gets one
+// as long as fewer users than places have one. Together that is fewer than twice `active_max` runs
+// of one priority.
+bool RunQueue::HasPlace(const QueuedRun& run, const std::vector<const QueuedRun*>& at_work,
+                        int active_max) const {
+  int own = 0, places = 0;
+  std::set<std::string> users;
+  for (const QueuedRun* other : at_work) {
+    own += other->user == run.user ? 1 : 0;
+    if (other->priority < run.priority) continue;
+    ++places;
+    users.insert(other->user);
+  }
+  if (places < active_max) return run.user.empty() || own < 2 * active_max;
+  return own == 0 && static_cast<int>(users.size()) < active_max;
+}
+
+// Room that only the user's own runs may release is the user's own concern: others go on.
+bool RunQueue::LeavesRoomTo(const QueuedRun& first, const QueuedRun& run) const {
+  if (first.passed < kPassesMax || run.priority > first.priority || !NeedsStaging(run.config))
+    return false;
+  return std::any_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
+    return entry.second.user != first.user && HoldsRoomForNow(entry.second);
   });
-  return at_work < active_max ? Find(first->number) : nullptr;
+}
+
+QueuedRun* RunQueue::Next(int active_max) {
+  std::vector<const QueuedRun*> at_work, without_room;
+  for (const auto& [number, run] : runs_) {
+    if (IsAtWork(run)) at_work.push_back(&run);
+  }
+  for (const QueuedRun* run : InOrder()) {
+    if (!HasPlace(*run, at_work, active_max)) continue;
+    if (run->no_room) {
+      without_room.push_back(run);
+    } else if (std::none_of(without_room.begin(), without_room.end(),
+                            [&](const QueuedRun* first) { return LeavesRoomTo(*first, *run); })) {
+      return Find(run->number);
+    }
+  }
+  return nullptr;
+}
+
+void RunQueue::CountPass(const QueuedRun& started) {
+  if (!NeedsStaging(started.config)) return;
+  for (auto& [number, run] : runs_) {
+    if (IsWaiting(run) && run.no_room && run.priority >= started.priority) ++run.passed;
+  }
+}
+
+bool RunQueue::RoomMayCome() const {
+  return std::any_of(runs_.begin(), runs_.end(),
+                     [](const auto& entry) { return HoldsRoomForNow(entry.second); });
+}
+
+QueuedRun* RunQueue::LookedAtLongestAgo() {
+  std::map<std::string, int64_t> last;  // by user
+  std::vector<QueuedRun*> without_room;
+  for (auto& [number, run] : runs_) {
+    if (!IsWaiting(run) || !run.no_room) continue;
+    without_room.push_back(&run);
+    last[run.user] = std::max(last[run.user], run.looked_us);
+  }
+  const auto next =
+      std::min_element(without_room.begin(), without_room.end(), [&](const auto* a, const auto* b) {
+        return std::pair(last[a->user], a->looked_us) < std::pair(last[b->user], b->looked_us);
+      });
+  return next == without_room.end() ? nullptr : *next;
 }
 
 std::vector<std::string> RunQueue::Waiting() const {

@@ -16,27 +16,30 @@ struct QueuedRun {
   int64_t number = 0;
   std::string id;
   EvalConfig config;
-  std::optional<RunDirectory> directory;   ///< until it starts; then the evaluation has it
-  std::filesystem::path path;              ///< the folder
-  std::shared_ptr<Evaluation> evaluation;  ///< while it is at work
+  std::optional<RunDirectory> directory;   ///< until the run starts; then the evaluation has it
+  std::filesystem::path path;              ///< the run's folder
+  std::shared_ptr<Evaluation> evaluation;  ///< while the run is at work
   std::string user;
   int priority = 0;
-  std::string state =
-      "queued";         ///< queued, preparing, running, paused, cancelling, or how it ended
-  bool paused = false;  ///< is not started, or leases nothing
+  /// Queued, preparing, running, paused, cancelling, or its final state
+  std::string state = "queued";
+  bool paused = false;                         ///< the run is not started, or leases nothing
   double created = 0, started = 0, ended = 0;  ///< seconds since 1970; 0: not yet
   std::optional<RunOutcome> outcome;
-  Json verdict;             ///< null without gates
-  bool concluding = false;  ///< its last files are being written, or are; without `evaluation`: by
-                            ///< an earlier life
-  bool unjudged = false;    ///< its gates are not judged any more: it ends as cancelled
-  std::vector<RunService::Done<Json>> resumes;  ///< who wait for its end, to resume it then
+  Json verdict;  ///< null if it has no gates
+  /// Its last files are being written; without `evaluation`, those of a service before this one
+  bool concluding = false;
+  bool unjudged = false;  ///< its gates will not be judged: it ends as cancelled
+  bool no_room = false;   ///< no space was found for its checkpoint, or looking takes long
+  int64_t looked_us = 0;  ///< when space was looked for last (monotonic); 0: not yet
+  int passed = 0;         ///< runs that took space before it since then
+  std::vector<RunService::Done<Json>> resumes;  ///< callers who wait for its end to resume it
 
-  /// Whether it comes to its end by itself, whatever is asked of it.
+  /// Whether the run is ending, whatever is asked of it now.
   bool ending() const { return concluding || (evaluation && evaluation->ending()); }
 };
 
-/// The runs of a service that are not over, and which of them starts next. A plain value.
+/// The runs of a service that are not over, and their order. A plain value.
 class RunQueue {
  public:
   QueuedRun* Add(QueuedRun run);
@@ -44,16 +47,31 @@ class RunQueue {
   QueuedRun* Find(const std::string& id);
   void Remove(int64_t number) { runs_.erase(number); }
 
-  /// The run to start next of those that wait: the highest priority; then users take turns, each
-  /// with the oldest first; nothing when `active_max` runs of at least its priority are at work.
+  /// The run to start next: the highest priority first, then users take turns, each with the oldest
+  /// run first. A run has a place if fewer than `active_max` runs of at least its priority are at
+  /// work, or, for a user without a run at work, if these are runs of fewer than `active_max`
+  /// users. A user has at most twice `active_max` runs at work. A run for whose checkpoint there is
+  /// no space is passed over, but only by kPassesMax runs that take space. After these, no run of
+  /// its priority or lower takes space before it, as long as another user's run at work may release
+  /// some.
   QueuedRun* Next(int active_max);
-  /// Those that wait, in the order in which they would start.
+  static constexpr int kPassesMax = 16;
+  /// Notes that the run starts: it has passed over the runs without space.
+  void CountPass(const QueuedRun& started);
+  /// Whether a run at work may release space in time. A paused run may not.
+  bool RoomMayCome() const;
+  /// Of the runs without space, the one for which to look again. Users take turns.
+  QueuedRun* LookedAtLongestAgo();
+  /// Ids of the waiting runs, in the order in which they would start.
   std::vector<std::string> Waiting() const;
   std::map<int64_t, QueuedRun>& runs() { return runs_; }
   const std::map<int64_t, QueuedRun>& runs() const { return runs_; }
 
  private:
   std::vector<const QueuedRun*> InOrder() const;
+  bool HasPlace(const QueuedRun& run, const std::vector<const QueuedRun*>& at_work,
+                int active_max) const;
+  bool LeavesRoomTo(const QueuedRun& first, const QueuedRun& run) const;
 
   std::map<int64_t, QueuedRun> runs_;
 };

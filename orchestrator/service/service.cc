@@ -20,9 +20,10 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::chrono::milliseconds kTick{200};
-constexpr int64_t kRoomEveryMicros = 1'000'000;  // looking for room reads the file system
-// What the workers still say of a run that has ended, for its timeline.
+constexpr std::chrono::milliseconds kServiceTick{200};
+// Looking for room reads the file system. Other runs do not wait longer than this for it.
+constexpr int64_t kRoomEveryMicros = 1'000'000;
+// Time in which workers' last messages about an ended run still reach its timeline.
 constexpr std::chrono::milliseconds kLastWords{200};
 
 UniqueFd LockState(const fs::path& state_dir) {
@@ -60,7 +61,7 @@ LocalAgent LocalAgentOf(const ServiceOptions& options) {
 
 Service::Service(ServiceOptions options)
     : options_(std::move(options)), lock_(LockState(options_.state_dir)) {
-  // One that is there keeps the mode that its owner gave it: outputs may be for a group.
+  // An existing folder keeps the mode that its owner gave it: outputs may be for a group.
   if (!fs::exists(options_.output_dir))
     MakePrivateFolder(options_.output_dir, "set output_dir to another folder");
   MakeDirectories(options_.output_dir);
@@ -78,21 +79,23 @@ Service::Service(ServiceOptions options)
   files_ = std::make_unique<WorkThread>("files", &loop_, WorkThread::AtEnd::kFinish);
   looks_ = std::make_unique<WorkThread>("looks", &loop_, WorkThread::AtEnd::kDrop);
   judges_ = std::make_unique<Judging>(&loop_);
+  reports_ = std::make_unique<FairThreads>("reports", &loop_, FairThreads::Limits{});
   fleet_ = std::make_unique<Fleet>(&loop_, FleetOptionsOf(options_));
   fleet_->on_change = [this](const std::string& worker) { Emit("", "worker", {{"id", worker}}); };
-  fleet_->release = [this](StagedCheckpoint staged) {  // dropping gigabytes takes its time
+  fleet_->release = [this](StagedCheckpoint staged) {  // dropping gigabytes takes time
     auto held = std::make_shared<StagedCheckpoint>(std::move(staged));
     looks_->Post([held = std::move(held)] { held->Release(); });
   };
   hub_ = std::make_unique<AgentHub>(&loop_, fleet_.get(), LocalAgentOf(options_));
   for (const RunRow& row : unfinished) TakeUp(row);
-  Publish();
+  PublishNow();
 }
 
 Service::~Service() {
   stopping_ = true;
   judging_.clear();
-  judges_.reset();  // before what their callbacks touch
+  reports_.reset();
+  judges_.reset();  // before the members that their callbacks use
   looks_.reset();
   files_.reset();
   database_.reset();
@@ -107,13 +110,14 @@ void Service::Run() {
   loop_.Run();
   stopping_ = true;
   judging_.clear();
+  reports_.reset();
   judges_.reset();
   looks_.reset();
-  files_.reset();  // what was begun is written, and the endings that were taken
+  files_.reset();  // writes what was begun, and the endings that were taken
   for (auto& [number, run] : queue_.runs()) {
     if (!run.evaluation || run.evaluation->ending_taken()) continue;
     try {
-      EndRun(run.evaluation->TakeEnding());  // stopped at once: it stays to be resumed
+      EndRun(run.evaluation->TakeEnding());  // stopped at once: the run stays to be resumed
     } catch (const std::exception& e) {
       log::Error("run {}: {}", run.id, e.what());
     }
@@ -144,69 +148,84 @@ void Service::Tick() {
   for (auto& [number, run] : queue_.runs()) {
     if (!run.evaluation || run.concluding) continue;
     if (run.state == "preparing" && run.evaluation->planned()) SetState(&run, "running");
-    int64_t& sent = progress_sent_us_[number];
-    if (now - sent < 1'000'000) continue;
-    sent = now;
-    Emit(run.id, "run.progress", Resource(run)["progress"]);
+    const std::shared_ptr<const Json> resource = Shown(run);
+    ShownRun& shown = shown_[number];
+    if (now - shown.sent_us < 1'000'000 || shown.sent == resource) continue;
+    shown.sent_us = now;
+    shown.sent = resource;
+    Emit(run.id, "run.progress", resource->at("progress"));
   }
+  LookForRoomAgain();
   StartRuns();
-  Publish();
-  loop_.After(kTick, [this] { Tick(); });
+  PublishNow();
+  loop_.After(kServiceTick, [this] { Tick(); });
 }
 
 // ---- starting
 
-// A checkpoint that finds no room waits for that of runs at work, and for idle workers to let go of
-// the last one. If that is not it, staging says what is missing; so it does where a checkpoint or
-// the root cannot be read. Looking takes its time: the answer comes with a call of its own.
-bool Service::RoomFor(const QueuedRun& run) {
-  if (!NeedsStaging(run.config) || room_for_ == run.number) return true;
-  const bool just_looked = no_room_us_ != 0 && MonotonicMicros() - no_room_us_ < kRoomEveryMicros;
-  if (!looking_for_room_ && !just_looked) LookForRoom(run);
+// Whether there is room to stage the run's checkpoint. A run without room waits until checkpoints
+// of runs at work are dropped, and until idle workers release their last checkpoint. Others pass
+// it. If waiting cannot help, staging starts and says what is missing; also if the checkpoint or
+// the staging root cannot be read. Looking takes time, so the answer comes in a later call.
+bool Service::RoomFor(QueuedRun* run) {
+  if (!NeedsStaging(run->config) || room_for_ == run->number) return true;
+  if (!looking_for_room_) LookForRoom(run);
   return false;
 }
 
-void Service::LookForRoom(const QueuedRun& run) {
+void Service::LookForRoom(QueuedRun* run) {
   looking_for_room_ = true;
+  looking_since_us_ = run->looked_us = MonotonicMicros();
   auto room = std::make_shared<bool>(true);
   looks_->Post(
-      [room, config = run.config, state = options_.state_dir] {
+      [room, config = run->config, state = options_.state_dir] {
         *room = Stager({.root = config.staging.root, .state = state, .roots = config.roots})
                     .HasRoom(config.checkpoint);
       },
-      [this, room, number = run.number, id = run.id](const std::optional<Error>& error) {
+      [this, room, number = run->number, id = run->id](const std::optional<Error>& error) {
         if (error) log::Warn("run {}: {}", id, error->what());
         OnRoom(number, *room);
       });
 }
 
+void Service::LookForRoomAgain() {
+  if (looking_for_room_) return;
+  QueuedRun* run = queue_.LookedAtLongestAgo();
+  if (run != nullptr && MonotonicMicros() - run->looked_us >= kRoomEveryMicros) LookForRoom(run);
+}
+
 void Service::OnRoom(int64_t number, bool room) {
   looking_for_room_ = false;
-  const auto& runs = queue_.runs();
-  const bool others =
-      std::any_of(runs.begin(), runs.end(), [](const auto& run) { return run.second.evaluation; });
-  if (!room) room = !fleet_->FreeStaged() && !others;
-  no_room_us_ = room ? 0 : MonotonicMicros();
-  if (!room) return;
-  room_for_ = number;
+  if (QueuedRun* run = queue_.Find(number)) {
+    if (!room) room = !fleet_->FreeStaged() && !queue_.RoomMayCome();
+    run->no_room = !room;
+    if (room) room_for_ = number;
+  }
   StartRuns();
   room_for_ = 0;
 }
 
-// What workers of an earlier life still write is at rest once the local agent is there: only then
-// may their runs' folders be looked at.
+// Runs start only after the local agent is there: then the workers of an earlier life write nothing
+// more, and the folders of their runs may be read.
 void Service::StartRuns() {
   local_seen_ = local_seen_ || fleet_->HostState(kLocalHost) == "connected";
   if (!local_seen_) return;
   while (!draining_ && !stopping_) {
     QueuedRun* next = queue_.Next(options_.active_max);
-    if (next == nullptr || !RoomFor(*next)) return;
-    Start(next);
+    if (next == nullptr) return;
+    if (RoomFor(next)) {
+      Start(next);
+    } else if (MonotonicMicros() - looking_since_us_ < kRoomEveryMicros) {
+      return;
+    } else {
+      next->no_room = true;  // the file system is slow: others need not wait for it
+    }
   }
 }
 
 void Service::Start(QueuedRun* run) {
   const int64_t number = run->number;
+  queue_.CountPass(*run);
   run->started = WallSeconds();
   Evaluation::Hooks hooks;
   hooks.changed = [this, number] { fleet_->RunChanged(number); };
@@ -240,7 +259,7 @@ void Service::Conclude(int64_t number) {
   files_->Post(
       [ending, outcome] { *outcome = EndRun(std::move(*ending)); },
       [this, number, outcome, id = run->id, path = run->path](const std::optional<Error>& error) {
-        if (error) {  // its folder cannot be written, say: other runs go on
+        if (error) {  // for example, its folder cannot be written; other runs go on
           log::Error("run {}: {}", id, error->what());
           *outcome = {};
           outcome->directory = path;
@@ -256,12 +275,12 @@ void Service::OnConcluded(int64_t number, RunOutcome outcome) {
   if (run == nullptr || stopping_) return;
   FailPoint("service.run_ended");
   run->ended = WallSeconds();
-  // One that did not come to its end is not judged, and leaves no verdict.json.
+  // A run that did not come to its end is not judged and leaves no verdict.json.
   if (outcome.status != ExitStatus::kDone) return Close(number, std::move(outcome), std::nullopt);
   JudgeSoon(number, std::make_shared<RunOutcome>(std::move(outcome)));
 }
 
-// The run's end, once its gates are judged.
+// Ends the run once its gates are judged.
 void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Judgement>& judgement) {
   QueuedRun* run = queue_.Find(number);
   if (run == nullptr || stopping_) return;
@@ -292,9 +311,8 @@ void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Judg
   auto resumes = std::move(run->resumes);
   auto rest = std::make_shared<QueuedRun>(std::move(*run));
   queue_.Remove(number);
-  progress_sent_us_.erase(number);
-  files_->Post(
-      [rest = std::move(rest)] {});  // giving back the memory of many tasks takes its time, too
+  shown_.erase(number);
+  files_->Post([rest = std::move(rest)] {});  // freeing the memory of many tasks takes time, too
   if (!resumes.empty()) BeginResume(id, std::move(resumes));
   StartRuns();
   Publish();
@@ -315,9 +333,9 @@ void Service::OnSignal(int) {
 
 void Service::CheckDrained() {
   if (!draining_ || stopping_) return;
-  // Whoever submits or resumes hears that the service stops, and a resumed run's folder says again
-  // how it ended.
-  if (!registering_.empty() || !resuming_.empty()) return;
+  // Before the service stops, everyone who submits or resumes is told so, and the folder of a
+  // resumed run says again how the run ended.
+  if (judgements_ > 0 || !registering_.empty() || !resuming_.empty()) return;
   for (const auto& [number, run] : queue_.runs()) {
     if (run.evaluation || run.concluding) return;
   }

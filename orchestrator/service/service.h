@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "orchestrator/fleet/loop.h"
@@ -30,11 +31,11 @@ namespace evald {
 
 struct ServiceOptions {
   std::filesystem::path binaries;    ///< folder of evald-worker and evald-metric
-  std::filesystem::path state_dir;   ///< the database, logs
-  std::filesystem::path output_dir;  ///< runs' folders
+  std::filesystem::path state_dir;   ///< the database and logs
+  std::filesystem::path output_dir;  ///< folders of runs
   std::filesystem::path cache_dir;   ///< prepared tasks
   std::string log_level = "warn";
-  std::vector<std::string> devices = {"cpu:0"};  ///< a worker each
+  std::vector<std::string> devices = {"cpu:0"};  ///< one worker each
   int threads = 1;                               ///< of each worker
   int metric_processes = 1;
   SandboxOptions sandbox;
@@ -42,36 +43,36 @@ struct ServiceOptions {
   uint64_t staging_keep = 0;
   double linger_s = 600;  ///< how long this host's agent waits for another service
   int active_max = 2;     ///< runs at work at once, so that the next is staged while one computes
-  ReadRoots roots;        ///< below which all that submitted runs name is read
-  LimitsConfig limits;    ///< the most that submitted runs may ask for
-  EngineAccess engines;   ///< what engines of submitted runs may do
-  int runs_per_user_max =
-      1000;  ///< runs of one user that are not over; those of user "" are not counted
+  ReadRoots roots;        ///< folders below which everything that submitted runs name is read
+  LimitsConfig limits;    ///< upper limits for submitted runs
+  EngineAccess engines;   ///< permissions of submitted runs' engines
+  int runs_per_user_max = 1000;  ///< unfinished runs of one user; user "" has no limit
+  int paused_per_user_max =
+      8;  ///< the same of runs that were paused at work, and keep what they prepared
 };
 
-/// The daemon's heart: takes runs, keeps them in the database, works on them by priority with one
-/// fleet of warm workers, and tells followers. What was submitted survives a kill of this process:
-/// the next one goes on with it. RunService's methods may be called from any thread; Run, Stop and
-/// the callbacks belong to the loop's.
+/// The service: takes runs, keeps them in the database, works on them by priority with one fleet of
+/// warm workers, and tells followers. Submitted runs survive a kill of this process: the next one
+/// goes on with them. RunService's methods may be called from any thread. Run, Stop and the
+/// callbacks belong to the loop's thread.
 class Service : public RunService {
  public:
-  /// Opens the database and takes up what an earlier life left. Throws Error(kUsage) when another
-  /// service holds the state folder, Error(kInfrastructure).
+  /// Opens the database and goes on with the runs of the service before. Throws Error(kUsage) if
+  /// another service holds the state folder, and Error(kInfrastructure).
   explicit Service(ServiceOptions options);
   ~Service() override;
 
-  /// Works until stopped. SIGTERM and SIGINT drain (trials under way are finished, runs stay queued
-  /// for the next life); a second one stops at once. Throws Error(kInfrastructure) when it had to
-  /// stop because the database could not be written, or because the agent of this host cannot be
-  /// started.
+  /// Works until stopped. SIGTERM and SIGINT drain: trials under way are finished, and runs stay
+  /// queued for the next start. A second signal stops at once. Throws Error(kInfrastructure) if the
+  /// database could not be written, or if the agent of this host cannot be started.
   void Run();
   Loop* loop() { return &loop_; }
 
   void Submit(Submission submission, Done<Submitted> done) override {
     Submit(std::move(submission), std::move(done), {});
   }
-  /// The same. Where `cancelled` says so, which any thread may ask, the submission is not judged to
-  /// its end.
+  /// The same. The judging of the submission stops early once `cancelled` is true. Any thread may
+  /// call `cancelled`.
   void Submit(Submission submission, Done<Submitted> done, Cancelled cancelled);
   void Act(const std::string& run, RunAction action, Done<Json> done) override;
   void SetPriority(const std::string& run, int priority, Done<Json> done) override;
@@ -85,39 +86,39 @@ class Service : public RunService {
                                  int limit) const override;
   std::shared_ptr<void> OnEvents(std::function<void()> listener) override;
 
-  // What the watches of this service need (watches.h). Any thread.
+  // For the watches of this service (watches.h). Any thread.
   /// Has a watch of `folder` by this eval.yaml judged when it is the user's turn. Then calls `done`
-  /// on the loop: with an Error when the watch could submit nothing but refusals, with OverQuota
-  /// when too many judgements wait.
+  /// on the loop: with an Error if the service would refuse all that the watch submits, with
+  /// OverQuota if too many judgements wait.
   void CheckWatch(Submission submission, const std::filesystem::path& folder,
                   std::function<void(const std::optional<Refusal>&)> done);
   const ReadRoots& roots() const { return options_.roots; }
   std::vector<WatchRow> SavedWatches() const;
-  /// `done` runs on the loop, when it is on disk.
+  /// Calls `done` on the loop once the row is on disk.
   void SaveWatch(WatchRow row, std::function<void()> done);
   void DropWatch(const std::string& watch, std::function<void()> done);
-  /// Does `work`, which looks at folders that may be slow, beside the loop; then `done` on the
-  /// loop.
+  /// Does `work`, which looks at folders that may be slow, on another thread; then calls `done` on
+  /// the loop.
   void LookBeside(std::function<void()> work, WorkThread::Done done);
-  /// Tells followers of something that concerns no run.
+  /// Tells followers of an event that concerns no run.
   void Tell(const std::string& type, Json data);
-  /// The agents of hosts; loop thread only, but for its files().
+  /// The agents of hosts. Loop thread only, except for its files().
   AgentHub* agents() { return hub_.get(); }
 
-  /// What Announce asks: whether a watch covers the checkpoint's folder; that watch looks at once.
-  /// Folders are told by their names only, or (`look`) by the file system, which may take its time.
-  /// Any thread.
+  /// Called by Announce: whether a watch covers the checkpoint's folder; that watch then looks at
+  /// once. Folders are compared by name, or (`look`) by the file system, which may be slow. Any
+  /// thread.
   std::function<bool(const std::filesystem::path& checkpoint, bool look)> on_announce;
 
  private:
   // submitting (service_submit.cc)
-  /// The submitted eval.yaml as a configuration, with what belongs to the host set by the service.
+  /// The submitted eval.yaml as a configuration, with the settings that belong to the host.
   EvalConfig Resolve(const Submission& submission, EvalOverrides::Folders folders) const;
   EvalConfig Parse(const Submission& submission, EvalOverrides::Folders folders) const;
   EvalConfig ForThisHost(EvalConfig config) const;
-  /// Resolve, and judges what it names.
+  /// Resolve, and then judges the files that the configuration names.
   EvalConfig Configure(const Submission& submission, const Cancelled& cancelled = {}) const;
-  /// Judges its tasks too, and its checkpoint where `weights` says so.
+  /// Also judges the tasks, and the checkpoint if `weights`.
   EvalConfig ReadSubmission(const Submission& submission, bool weights,
                             const Cancelled& cancelled) const;
   struct Asked {  ///< a submission on its way
@@ -139,26 +140,27 @@ class Service : public RunService {
   void Join(QueuedRun run, const Registered& done);
   void ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known,
                     const Submission& submission, const Registered& done);
-  /// Whether the run's row is just being written; `then` is called once the run is in the queue, or
-  /// is no run.
+  /// Whether the run's row is still being written. If so, `then` is called once the run is in the
+  /// queue or has been refused.
   bool DeferWhileRegistering(const std::string& run, std::function<void()> then);
   void DoDeferred(const std::string& run);
 
-  // what people ask of a run (service_act.cc)
+  // Actions on a run (service_act.cc)
   void ActNow(const std::string& run, RunAction action, Done<Json> done);
   void SetPriorityNow(const std::string& run, int priority, const Done<Json>& done);
   void Cancel(const std::string& run, Done<Json> done);
   void CancelWaiting(QueuedRun* run, Done<Json> done);
   void Pause(const std::string& run, Done<Json> done);
+  std::optional<OverQuota> TooManyPaused(const QueuedRun& run) const;
   void RefuseOver(const std::string& run, Done<Json> done);
   Json Announced(const std::filesystem::path& checkpoint) const;
 
-  // resuming one that has ended (service_resume.cc)
+  // Resuming a run that has ended (service_resume.cc)
   struct Resuming {
     std::vector<Done<Json>> asked;
-    std::string user;      ///< against whose quota it counts; "" until that is known
-    bool judging = false;  ///< its configuration waits to be judged, or is being judged
-    /// Meanwhile. Also ends the judging, on another thread.
+    std::string user;      ///< whose quota it counts against; "" until that is known
+    bool judging = false;  ///< its configuration waits for a judgement, or is being judged
+    /// Set when it is cancelled meanwhile. Also ends the judging on another thread.
     std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   };
   void Resume(const std::string& run, Done<Json> done);
@@ -167,9 +169,11 @@ class Service : public RunService {
   void OpenAgain(const RunRow& row, std::shared_ptr<EvalConfig> config);
   void TakeUpEnded(const RunRow& row, std::shared_ptr<QueuedRun> run);
   void EndResume(const std::string& run, const Refusal& why);
+  /// Whether a run in this state is over. A run whose gates are being judged is not.
+  static bool IsOver(const std::string& state);
   static Error ResumeCancelled(const std::string& run);
 
-  // taking up what an earlier life left (service_recovery.cc)
+  // Going on with the runs of the service before (service_recovery.cc)
   static void RecordSubmission(RunDirectory* directory, const Submission& submission,
                                const std::filesystem::path& state_dir);
   void AdoptRuns();
@@ -182,7 +186,7 @@ class Service : public RunService {
   void TakeUpLater(const RunRow& row, const Error& why);
   void TakeUpAgain(const std::string& run);
 
-  // judging the gates of runs that have ended (service_judge.cc)
+  // Judging the gates of runs that have ended (service_judge.cc)
   using OutcomePtr = std::shared_ptr<RunOutcome>;
   struct JudgedNow {
     std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
@@ -191,6 +195,11 @@ class Service : public RunService {
   void JudgeSoon(int64_t number, OutcomePtr outcome);
   void JudgeNext();
   void JudgeRun(const QueuedRun& run, OutcomePtr outcome);
+  void ReportOnly(const QueuedRun& run, OutcomePtr outcome);
+  std::pair<std::function<void()>, WorkThread::Done> JudgementOf(const QueuedRun& run,
+                                                                 OutcomePtr outcome,
+                                                                 Cancelled cancelled);
+  static bool HasGates(const QueuedRun& run);
   void OnJudged(int64_t number, const OutcomePtr& outcome, Judgement judgement,
                 const std::optional<Error>& error);
   bool IsJudged(const QueuedRun& run) const;
@@ -200,8 +209,9 @@ class Service : public RunService {
   // working
   void StartRuns();
   void Start(QueuedRun* run);
-  bool RoomFor(const QueuedRun& run);
-  void LookForRoom(const QueuedRun& run);
+  bool RoomFor(QueuedRun* run);
+  void LookForRoom(QueuedRun* run);
+  void LookForRoomAgain();
   void OnRoom(int64_t number, bool room);
   void OnOver(int64_t number);
   void Conclude(int64_t number);
@@ -215,64 +225,78 @@ class Service : public RunService {
 
   // showing (service_view.cc)
   Json Resource(const QueuedRun& run) const;
+  std::shared_ptr<const Json> Shown(const QueuedRun& run);
   void SetState(QueuedRun* run, const std::string& state);
   void Save(const QueuedRun& run);
   void AnswerOnceOnDisk(Done<Json> done, Json answer);
   void Emit(const std::string& run, const std::string& type, const Json& data);
   void Publish();
+  void PublishNow();
   void ListStagedSoon();
   void CountFinished(const QueuedRun& run);
-  std::map<std::string, double> Counters() const;
+  std::map<std::string, double> Counters();
 
   ServiceOptions options_;
   UniqueFd lock_;
   Loop loop_;
   std::unique_ptr<RunStore> store_;
   std::unique_ptr<DatabaseThread> database_;
-  std::map<std::string, int> registering_;  ///< by user: submissions whose row is being written
-  /// By run: what to do once its row is written and it is in the queue.
+  int judgements_ = 0;  ///< asked for and not yet answered; a drain waits for them
+  std::map<std::string, int> registering_;  ///< by user: submissions whose rows are being written
+  /// By run: calls to make once its row is written and it is in the queue.
   std::map<std::string, std::vector<std::function<void()>>> deferred_;
   std::unique_ptr<TaskFinisher> finisher_;
-  std::unique_ptr<WorkThread> files_;  ///< writes the runs' folders
-  std::unique_ptr<WorkThread>
-      looks_;  ///< at checkpoints and shared memory, and gives staged ones back
-  std::unique_ptr<Judging> judges_;       ///< of submissions, watches and resumed runs
-  GateTurns<OutcomePtr> unjudged_;        // runs that have ended, whose gates are judged next
+  std::unique_ptr<WorkThread> files_;  ///< writes the folders of runs
+  /// Looks at checkpoints and shared memory, and gives staged checkpoints back
+  std::unique_ptr<WorkThread> looks_;
+  std::unique_ptr<Judging> judges_;       ///< judges submissions, watches and resumed runs
+  std::unique_ptr<FairThreads> reports_;  ///< writes the reports of runs without gates
+  GateTurns<OutcomePtr> unjudged_;        // runs that have ended and whose gates are judged next
   std::map<int64_t, JudgedNow> judging_;  // by run
   std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<AgentHub> hub_;
   RunQueue queue_;
   int signals_ = 0;
-  // Set on the loop. Other threads read them: they end what a submission has read and prepared.
+  // Set on the loop. Other threads read them and stop reading and preparing for a submission.
   std::atomic<bool> draining_{false};
   std::atomic<bool> stopping_{false};
   bool local_seen_ = false;                 // the local agent was there
-  std::exception_ptr failure_;              // why it cannot go on
-  std::map<std::string, double> counters_;  // of runs that are over
+  std::exception_ptr failure_;              // why the service cannot go on
+  std::map<std::string, double> counters_;  // sums over runs that are over
   int64_t next_event_ = 1;
-  std::map<int64_t, int64_t> progress_sent_us_;
+  struct ShownRun {
+    std::shared_ptr<const Json> resource;
+    std::tuple<std::string, int, bool, Json, bool, bool, std::string>
+        what;                          ///< what it was made from, but for progress
+    int64_t due_us = 0;                ///< when progress may be shown again
+    std::shared_ptr<const Json> sent;  ///< the last whose progress followers were told
+    int64_t sent_us = 0;
+  };
+  std::map<int64_t, ShownRun> shown_;  // by run
+  bool publishing_ = false;            // a view is made as soon as the loop comes to it
   Json staged_ = Json::array();
   int64_t staged_listed_us_ = 0;
   bool listing_staged_ = false;
-  std::string staged_problem_;  // why they could not be listed last
-  int64_t no_room_us_ = 0;      // when none was found last; 0: there was
+  std::string staged_problem_;  // why staged checkpoints could not be listed last time
   bool looking_for_room_ = false;
-  int64_t room_for_ = 0;  // number of the run that room was just found for; 0: none
-  std::map<std::string, Resuming>
-      resuming_;  // runs that have ended and are about to be queued again
+  int64_t looking_since_us_ = 0;
+  int64_t room_for_ = 0;  // number of the run for which space was just found; 0: none
+  // Runs that have ended and are about to be queued again
+  std::map<std::string, Resuming> resuming_;
 
   mutable std::mutex reader_mutex_;
-  mutable std::unique_ptr<Database> reader_;  // for other threads
+  mutable std::unique_ptr<Database> reader_;  // the database for other threads
   mutable std::mutex view_mutex_;
   std::shared_ptr<const ServiceView> view_;
   mutable std::mutex events_mutex_;
-  std::deque<Event> recent_;  // the newest ones, which may not be in the database yet
+  std::deque<Event> recent_;  // the newest events, which may not be in the database yet
   std::list<std::weak_ptr<std::function<void()>>> listeners_;
 };
 
-/// Seconds since 1970 as RFC 3339 in UTC with milliseconds; null for 0, and beyond the year 9999.
+/// `seconds` since 1970 as RFC 3339 in UTC with milliseconds. Null for 0 and beyond the year 9999.
 Json Rfc3339(double seconds);
-/// A run as the database has it, for who asks. Of a damaged row what can be told.
+/// A run as the database has it, for a person who asks. If the row is damaged, the fields that can
+/// be read.
 Json StoredResource(const RunRow& row);
 
 }  // namespace evald

@@ -1,5 +1,7 @@
-// What people ask of runs: to be cancelled, paused, resumed, put before others.
+// Actions that people ask of runs: cancel, pause, resume, change the priority.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -34,7 +36,7 @@ void Service::ActNow(const std::string& id, RunAction action, Done<Json> done) {
   }
 }
 
-// The last word counts: who waits for the run to be resumed hears that it is not.
+// The last action counts: callers who wait for the run to be resumed are refused.
 void Service::Cancel(const std::string& id, Done<Json> done) {
   if (const auto resuming = resuming_.find(id); resuming != resuming_.end()) {
     *resuming->second.cancelled = true;
@@ -60,11 +62,11 @@ void Service::Cancel(const std::string& id, Done<Json> done) {
   }
   for (const auto& resume : std::exchange(run->resumes, {})) resume(ResumeCancelled(id));
   Publish();
-  AnswerOnceOnDisk(std::move(done), Resource(*run));
+  AnswerOnceOnDisk(std::move(done), *Shown(*run));
 }
 
-// One that has not begun. Where run.json cannot be written, the database's row says that it is
-// cancelled.
+// Cancels a run that has not begun. If run.json cannot be written, the database's row still says
+// that it is cancelled.
 void Service::CancelWaiting(QueuedRun* run, Done<Json> done) {
   run->paused = false;
   run->ended = WallSeconds();
@@ -74,7 +76,7 @@ void Service::CancelWaiting(QueuedRun* run, Done<Json> done) {
   run->directory.reset();
   files_->Post(
       [directory, ended = run->ended] {
-        RunDirectory last = std::move(*directory);  // and its lock goes
+        RunDirectory last = std::move(*directory);  // this also releases its lock
         last.Update({{"state", "cancelled"}, {"ended", ended}});
       },
       [this, number = run->number,
@@ -88,6 +90,7 @@ void Service::CancelWaiting(QueuedRun* run, Done<Json> done) {
         const std::string id = run->id;
         auto resumes = std::move(run->resumes);
         queue_.Remove(number);
+        shown_.erase(number);
         if (!resumes.empty()) BeginResume(id, std::move(resumes));
         StartRuns();
         Publish();
@@ -101,12 +104,27 @@ void Service::Pause(const std::string& id, Done<Json> done) {
   if (run == nullptr) return RefuseOver(id, std::move(done));
   if (run->state == "cancelling") return done(RefusedAct(id, "is being cancelled"));
   if (run->ending()) return done(RefusedAct(id, "is ending by itself"));
+  if (const std::optional<OverQuota> over = TooManyPaused(*run)) return done(*over);
   run->paused = true;
   if (run->evaluation) run->evaluation->Pause(true);
   SetState(run, "paused");
   StartRuns();
   Publish();
-  AnswerOnceOnDisk(std::move(done), Resource(*run));
+  AnswerOnceOnDisk(std::move(done), *Shown(*run));
+}
+
+// A run that is paused at work keeps its tasks in memory and its checkpoint staged.
+std::optional<OverQuota> Service::TooManyPaused(const QueuedRun& run) const {
+  if (run.user.empty() || run.paused || !run.evaluation) return std::nullopt;
+  const auto count =
+      std::count_if(queue_.runs().begin(), queue_.runs().end(), [&](const auto& entry) {
+        return entry.second.user == run.user && entry.second.paused && entry.second.evaluation;
+      });
+  if (count < options_.paused_per_user_max) return std::nullopt;
+  return OverQuota{"paused",
+                   fmt::format("the user '{}' has {} paused runs that have begun, and may have {}",
+                               run.user, count, options_.paused_per_user_max),
+                   "resume or cancel one, or cancel this run and resume it later"};
 }
 
 void Service::RefuseOver(const std::string& id, Done<Json> done) {
@@ -139,17 +157,17 @@ void Service::SetPriorityNow(const std::string& id, int priority, const Done<Jso
   Emit(run->id, "run.state", {{"state", run->state}, {"priority", priority}});
   StartRuns();
   Publish();
-  AnswerOnceOnDisk(done, Resource(*run));
+  AnswerOnceOnDisk(done, *Shown(*run));
 }
 
-// What was answered holds in the next life, too: all that was posted before is on disk by then.
+// An answer must hold in the next life, too: all that was posted before it is on disk by then.
 void Service::AnswerOnceOnDisk(Done<Json> done, Json answer) {
   database_->Post([](RunStore&) {},
                   [done = std::move(done), answer = std::move(answer)] { done(answer); });
 }
 
-// A name that is a watch's own is enough. To find out what another name stands for may take a slow
-// file system long.
+// First compares the folder by name, with the watches' own names. Finding out what another name
+// stands for may take long on a slow file system, so that comes second.
 void Service::Announce(const fs::path& checkpoint, const std::string& user, Done<Json> done) {
   if (on_announce && on_announce(checkpoint, false)) return done(Announced(checkpoint));
   auto answer = std::make_shared<Json>();
@@ -168,7 +186,7 @@ void Service::Announce(const fs::path& checkpoint, const std::string& user, Done
   loop_.Post([this, user, look, then] { HaveJudged(user, {}, look, then); });
 }
 
-// With the runs of this checkpoint that there are already.
+// The announcement, with the runs that this checkpoint already has.
 Json Service::Announced(const fs::path& checkpoint) const {
   Json runs = Json::array();
   RunFilter filter;

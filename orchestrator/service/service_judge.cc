@@ -1,6 +1,6 @@
-// The gates of runs that have ended. A baseline is a file that whoever submits names, so
-// evald-prepare reads it: what it takes in memory and time is not this process's, and what it
-// breaks is one verdict.
+// The gates of runs that have ended. A baseline is a file that the submitter names, so
+// evald-prepare reads it: its memory and time are not this process's, and a bad file spoils one
+// verdict only.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,12 +16,11 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-// A service that ends while it judges tries again in its next life; what ended it twice is left
-// alone.
+// A service that ended while it judged a run tries again in its next life, up to this many times.
 constexpr int kJudgingsMax = 2;
 constexpr const char* kJudgings = "judgings";
 
-// Adds to the number in run.json that says how often judging the run was begun, and gives it.
+// Adds `more` to the number of begun judgings in run.json, and returns the sum.
 int CountJudging(const fs::path& folder, int more) {
   const auto record = RunDirectory::ReadRecord(folder);
   const int count =
@@ -43,7 +42,7 @@ Json ResultsIn(const fs::path& folder) {
   return ParseJson(ReadFile(file), file.string());
 }
 
-// Judges a run's results and writes its reports. Throws Error where a file cannot be written.
+// Judges a run's results and writes its reports. Throws Error if a file cannot be written.
 Judgement JudgeFolder(const Preparer& preparer, const PreparationInput& input,
                       const Cancelled& cancelled) {
   const fs::path& folder = input.judge.candidate;
@@ -51,8 +50,7 @@ Judgement JudgeFolder(const Preparer& preparer, const PreparationInput& input,
   FailPoint("service.judging");
   Judgement judgement =
       tried_twice ? NotJudged(input.judge, TriedTwice()) : preparer.JudgeOrSayWhy(input, cancelled);
-  if (cancelled()) {  // a stop of the service, say, is no fault of the results: the next life
-                      // judges them
+  if (cancelled()) {  // a stop is no fault of the results: the next life judges them
     CountJudging(folder, -1);
     throw Error(ErrorKind::kInfrastructure, "the judging of its gates was stopped");
   }
@@ -62,16 +60,17 @@ Judgement JudgeFolder(const Preparer& preparer, const PreparationInput& input,
 
 }  // namespace
 
-// `outcome` is of a run that came to its end; results that it lacks lie in its folder.
+// `outcome` is of a run that came to its end. If it holds no results, they are in the run's folder.
 void Service::JudgeSoon(int64_t number, OutcomePtr outcome) {
   const QueuedRun* run = queue_.Find(number);
   if (run == nullptr) return;
+  if (!HasGates(*run)) return ReportOnly(*run, std::move(outcome));
   unjudged_.Add(number, run->user, std::move(outcome));
   JudgeNext();
 }
 
-// As many at a time as runs may be at work. Each has a thread of its own: one that takes long holds
-// up no other run.
+// Judges as many runs at a time as may be at work, one of each user. Each has a thread of its own,
+// so a slow judgement delays no other run.
 void Service::JudgeNext() {
   while (!stopping_ && judging_.size() < static_cast<size_t>(std::max(1, options_.active_max))) {
     auto next = unjudged_.Next();
@@ -84,28 +83,47 @@ void Service::JudgeNext() {
   }
 }
 
+// The reports of a run without gates need no file of the submitter's: they take a turn, but no
+// place of those that are judged.
+void Service::ReportOnly(const QueuedRun& run, OutcomePtr outcome) {
+  const auto [work, done] =
+      JudgementOf(run, std::move(outcome), [this] { return stopping_.load(); });
+  reports_->Post(run.user, work, done);
+}
+
 void Service::JudgeRun(const QueuedRun& run, OutcomePtr outcome) {
+  JudgedNow& now = judging_[run.number];
+  const auto [work, done] = JudgementOf(
+      run, std::move(outcome), [this, flag = now.cancelled] { return stopping_ || *flag; });
+  now.thread = std::make_unique<WorkThread>("gates", &loop_, WorkThread::AtEnd::kDrop);
+  now.thread->Post(work, [this, number = run.number, user = run.user,
+                          done = done](const std::optional<Error>& error) {
+    judging_.erase(number);
+    unjudged_.Done(user);
+    done(error);
+    JudgeNext();
+  });
+}
+
+// The judging of a run, for another thread, and what follows on the loop.
+std::pair<std::function<void()>, WorkThread::Done> Service::JudgementOf(const QueuedRun& run,
+                                                                        OutcomePtr outcome,
+                                                                        Cancelled cancelled) {
   auto judgement = std::make_shared<Judgement>();
   JudgeRequest request;
   request.policy = run.config.gates;
   request.candidate = outcome->directory;
-  JudgedNow& now = judging_[run.number];
-  const Cancelled cancelled = [this, flag = now.cancelled] { return stopping_ || *flag; };
-  const auto work = [this, request, outcome, judgement, cancelled,
-                     limits = run.config.limits]() mutable {
+  auto work = [this, request, outcome, judgement, cancelled, limits = run.config.limits]() mutable {
     if (outcome->results.is_null()) outcome->results = ResultsIn(outcome->directory);
     request.results = outcome->results;
     *judgement = JudgeFolder(Preparer(options_.binaries),
                              InputOf(std::move(request), options_.roots, limits), cancelled);
   };
-  now.thread = std::make_unique<WorkThread>("gates", &loop_, WorkThread::AtEnd::kDrop);
-  now.thread->Post(work, [this, number = run.number, user = run.user, request, outcome,
-                          judgement](const std::optional<Error>& error) {
-    judging_.erase(number);
-    unjudged_.Done(user);
+  auto done = [this, number = run.number, request, outcome,
+               judgement](const std::optional<Error>& error) {
     OnJudged(number, outcome, error ? NotJudged(request, *error) : std::move(*judgement), error);
-    JudgeNext();
-  });
+  };
+  return {std::move(work), std::move(done)};
 }
 
 void Service::OnJudged(int64_t number, const OutcomePtr& outcome, Judgement judgement,
@@ -113,19 +131,21 @@ void Service::OnJudged(int64_t number, const OutcomePtr& outcome, Judgement judg
   const QueuedRun* run = queue_.Find(number);
   if (error && run != nullptr && run->unjudged) return CloseUnjudged(number, outcome);
   if (error) log::Error("{}: {}", outcome->directory.string(), error->what());
-  if (error && outcome->results.is_null()) {  // an earlier life's, and damaged since
+  if (error && outcome->results.is_null()) {  // the results of an earlier life, damaged since
     outcome->status = ExitStatusFor(error->kind());
     outcome->problems.emplace_back(error->what());
   }
   Close(number, std::move(*outcome), std::move(judgement));
 }
 
-// Whether its gates are judged, or wait for that. Of a run without gates and baseline only the
-// reports are written.
+// A run without gates and baseline only has its reports written.
+bool Service::HasGates(const QueuedRun& run) {
+  return !run.config.gates.gates.empty() || !run.config.gates.baseline.empty();
+}
+
+// Whether the run's gates are judged or wait for it.
 bool Service::IsJudged(const QueuedRun& run) const {
-  const GatePolicy& policy = run.config.gates;
-  const bool judges = !policy.gates.empty() || !policy.baseline.empty();
-  return judges && (judging_.count(run.number) > 0 || unjudged_.Has(run.number));
+  return judging_.count(run.number) > 0 || unjudged_.Has(run.number);
 }
 
 void Service::CancelJudging(QueuedRun* run) {
@@ -136,8 +156,7 @@ void Service::CancelJudging(QueuedRun* run) {
   *judging_.at(run->number).cancelled = true;
 }
 
-// The run ends as cancelled. Its folder says so, so that the run can be resumed, which judges what
-// it has.
+// Ends the run as cancelled. Its folder says so; resuming it judges its results.
 void Service::CloseUnjudged(int64_t number, const OutcomePtr& outcome) {
   outcome->status = ExitStatus::kIncomplete;
   outcome->problems.emplace_back(

@@ -1,4 +1,4 @@
-// What an earlier life of the service left: runs in the database, and runs that only their folders
+// Taking up the runs of an earlier life: those in the database, and those that only their folders
 // know.
 #include <fmt/format.h>
 
@@ -15,8 +15,8 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-// Folders below `output` of runs that were submitted to the service of this state folder and that
-// no row names, with their records, oldest first.
+// Folders below `output` whose runs were submitted to the service with this state folder, and that
+// no row names. With their records, oldest first.
 std::vector<std::pair<fs::path, Json>> FoldersWithoutRow(Database& database, const fs::path& output,
                                                          const fs::path& state_dir) {
   const std::set<std::string> known = service_store::Outputs(database);
@@ -44,20 +44,20 @@ std::vector<std::pair<fs::path, Json>> FoldersWithoutRow(Database& database, con
 
 constexpr std::chrono::milliseconds kTakeUpAgain{30'000};
 
-bool IsOver(const std::string& state) {
-  return state == "done" || state == "incomplete" || state == "failed" || state == "cancelled";
-}
-
-// Whether another try may end otherwise: the disk's or the host's fault, not the run's.
+// Whether another try may succeed, since the fault is the disk's or the host's and not the run's.
 bool MayPass(const Error& error) {
   return error.kind() != ErrorKind::kUsage && error.kind() != ErrorKind::kInput;
 }
 
 }  // namespace
 
-// A run counts as submitted once its row is there. Its folder then says so too, so that a database
-// that was lost, or lost its last rows, forgets no run: a client that repeats its key finds it
-// again.
+bool Service::IsOver(const std::string& state) {
+  return state == "done" || state == "incomplete" || state == "failed" || state == "cancelled";
+}
+
+// A run counts as submitted once its row is there. Its folder then says so too, so that no run is
+// forgotten if the database is lost or loses its last rows: a client that repeats its key finds the
+// run.
 void Service::RecordSubmission(RunDirectory* directory, const Submission& submission,
                                const fs::path& state_dir) {
   try {
@@ -84,7 +84,8 @@ void Service::AdoptRuns() {
       const Json config = record.value("config", Json::object());
       run.config.name = config.value("name", "");
       run.config.checkpoint = config.value("checkpoint", "");
-      // A drained run's record says incomplete too: what is not known to be over goes on.
+      // The record of a drained run says "incomplete", too. A run that is not known to be over goes
+      // on.
       run.state = record["state"] == "cancelled" ? "cancelled" : "queued";
       database.Transaction([&] {
         service_store::AddRun(database, {0, run.id, folder.string(), run.created, run.state,
@@ -99,9 +100,9 @@ void Service::AdoptRuns() {
   }
 }
 
-// A run of an earlier life, from its row and its folder. Nothing that its submission names is
-// looked at: that was judged when it was submitted, and the run's own preparation says what is
-// wrong with it by now. Uses nothing of the loop's.
+// A run of an earlier life, from its row and its folder. The files that its submission names were
+// judged when it was submitted and are not read here; the run's own preparation reports what is
+// wrong with them now. Uses nothing that belongs to the loop.
 QueuedRun Service::Reopen(const RunRow& row) const {
   QueuedRun run = QueuedRunOf(row);
   run.paused = row.state == "paused";
@@ -121,8 +122,8 @@ QueuedRun Service::Reopen(const RunRow& row) const {
   return run;
 }
 
-// The life before was killed between a run's results and its row: what is left is to judge its
-// gates.
+// The earlier life was killed after the run's results and before its row. Only its gates are left
+// to judge.
 void Service::ReopenEnded(const Submission& submission, const Json& record, QueuedRun* run) const {
   run->state = "running";
   run->paused = false;
@@ -130,8 +131,8 @@ void Service::ReopenEnded(const Submission& submission, const Json& record, Queu
   run->ended = FieldOr<double>(record, "ended", WallSeconds(), run->path.string());
   try {
     run->config = Resolve(submission, EvalOverrides::Folders::kJudged);
-  } catch (const Error& e) {  // another service's rules by now: the results stand, and run.json has
-                              // the gates
+    // today's rules refuse it: the results stand, and run.json has the gates
+  } catch (const Error& e) {
     log::Warn("run {}: {}", run->id, e.what());
     const Json gates = FieldOr<Json>(FieldOr<Json>(record, "config", Json::object(), run->id),
                                      "gates", Json(), run->id);
@@ -141,8 +142,8 @@ void Service::ReopenEnded(const Submission& submission, const Json& record, Queu
   }
 }
 
-// The life before was killed while the run's gates were judged and the run was cancelled: a resume
-// judges them.
+// The earlier life was killed while the run's gates were being judged and the run was cancelled. A
+// resume judges them.
 void Service::SayCancelled(const fs::path& folder) {
   files_->Post([folder] {
     const auto record = RunDirectory::ReadRecord(folder);
@@ -172,8 +173,8 @@ void Service::OnReopened(QueuedRun reopened) {
   loop_.Post([this, number = run->number, outcome] { JudgeSoon(number, outcome); });
 }
 
-// One run's trouble ends no other, and no service. What may pass, as a disk that is not there yet,
-// is waited for.
+// Trouble with one run ends no other run and no service. If the trouble may pass, for example a
+// disk that is not there yet, the run is tried again later.
 void Service::OnNotReopened(const RunRow& row, const Error& why) {
   if (MayPass(why)) return TakeUpLater(row, why);
   log::Error("run {} cannot be taken up again: {}", row.run, why.what());
@@ -185,10 +186,11 @@ void Service::OnNotReopened(const RunRow& row, const Error& why) {
   run.outcome->problems.emplace_back(why.what());
   run.ended = WallSeconds();
   SetState(&run, row.state == "cancelling" ? "cancelled" : "failed");
+  shown_.erase(run.number);
 }
 
-// The row stays unfinished, so that the next life takes the run up, too, and says what the run
-// waits for.
+// The row stays unfinished, so that the next life takes the run up, too. It says what the run waits
+// for.
 void Service::TakeUpLater(const RunRow& row, const Error& why) {
   log::Error("run {} cannot be taken up yet, and is tried again: {}", row.run, why.what());
   database_->Post([row, problem = std::string(why.what())](RunStore& store) {
@@ -201,7 +203,7 @@ void Service::TakeUpLater(const RunRow& row, const Error& why) {
   loop_.After(kTakeUpAgain, [this, id = row.run] { TakeUpAgain(id); });
 }
 
-// Unless somebody has resumed it meanwhile.
+// Takes the run up, unless somebody has resumed it meanwhile.
 void Service::TakeUpAgain(const std::string& id) {
   auto row = std::make_shared<std::optional<RunRow>>();
   database_->Post(

@@ -1,5 +1,4 @@
-// Runs that go on: paused ones, and those that have ended without their results, taken up once
-// more.
+// Resuming runs: paused runs, and runs that ended without results and are taken up once more.
 #include <fmt/format.h>
 
 #include "base/log.h"
@@ -28,7 +27,7 @@ void Service::Resume(const std::string& id, Done<Json> done) {
   }
   QueuedRun* run = queue_.Find(id);
   if (run == nullptr) return BeginResume(id, {std::move(done)});
-  // An answer now would promise what a kill before the end would not keep.
+  // Answering now would promise something that a kill before the run's end would break.
   if (run->state == "cancelling" || run->ending()) {
     run->resumes.push_back(std::move(done));
     return Publish();
@@ -38,13 +37,13 @@ void Service::Resume(const std::string& id, Done<Json> done) {
   SetState(run, !run->evaluation ? "queued" : run->evaluation->planned() ? "running" : "preparing");
   StartRuns();
   Publish();
-  AnswerOnceOnDisk(std::move(done), Resource(*run));
+  AnswerOnceOnDisk(std::move(done), *Shown(*run));
 }
 
-// Behind all that was posted for the run before: its row says how it ended.
+// The row is read after all that was posted for the run before, so it says how the run ended.
 void Service::BeginResume(const std::string& id, std::vector<Done<Json>> asked) {
-  if (const auto resuming = resuming_.find(id);
-      resuming != resuming_.end()) {  // that one was cancelled
+  // The earlier resume was cancelled
+  if (const auto resuming = resuming_.find(id); resuming != resuming_.end()) {
     for (const auto& done : asked) done(ResumeCancelled(id));
     return;
   }
@@ -55,7 +54,7 @@ void Service::BeginResume(const std::string& id, std::vector<Done<Json>> asked) 
       [this, id, row] { OnResumeRow(id, *row); });
 }
 
-// What it was submitted with holds; its folder insists on it.
+// The run goes on as it was submitted: its folder refuses another configuration.
 void Service::OnResumeRow(const std::string& id, const std::optional<RunRow>& row) {
   Resuming& resuming = resuming_.at(id);
   if (*resuming.cancelled) return EndResume(id, ResumeCancelled(id));
@@ -70,7 +69,7 @@ void Service::OnResumeRow(const std::string& id, const std::optional<RunRow>& ro
     over->remedy = "resume it when others are over, or cancel some";
     return EndResume(id, *over);
   }
-  resuming.user = row->user;  // it counts from now on
+  resuming.user = row->user;  // it counts against the user's quota from now on
   resuming.judging = true;
   const Cancelled cancelled = [flag = resuming.cancelled] { return flag->load(); };
   auto config = std::make_shared<EvalConfig>();
@@ -99,7 +98,7 @@ void Service::OpenAgain(const RunRow& row, std::shared_ptr<EvalConfig> config) {
 
 void Service::TakeUpEnded(const RunRow& row, std::shared_ptr<QueuedRun> run) {
   if (draining_ || stopping_ || *resuming_.at(row.run).cancelled) {
-    // Its folder says again how it ended, should the database be lost.
+    // The folder says again how the run ended, in case the database is lost.
     files_->Post([run, state = row.state] { run->directory->Update({{"state", state}}); },
                  [this, run](const std::optional<Error>& error) {
                    if (error) log::Warn("{}", error->what());

@@ -15,6 +15,7 @@
 #include "orchestrator/service/engine_access.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/service/submission.h"
+#include "orchestrator/staging/stager.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -23,8 +24,10 @@ namespace {
 constexpr const char* kFileName = "eval.yaml";
 // Aggregation takes cores of the service's own host, for this many times the documents of a task.
 constexpr int kBootstrapItersSubmittedMax = 100'000;
+// The database and the run's folder keep each submission.
+constexpr size_t kSubmissionBytesMax = 256 << 10;
 
-// What of a configuration is read from where it says, by its key.
+// The paths in a configuration, by key.
 std::multimap<std::string, fs::path> PathsOf(const EvalConfig& config) {
   std::multimap<std::string, fs::path> paths = {{"checkpoint", config.checkpoint},
                                                 {"data_dir", config.data_dir},
@@ -35,8 +38,8 @@ std::multimap<std::string, fs::path> PathsOf(const EvalConfig& config) {
   return paths;
 }
 
-// The folder that a training run will write its checkpoints into may come later, but not the folder
-// that it lies in: a name that leads nowhere is a mistake. Gives which of the two is there.
+// A folder that a training run will write checkpoints into may come later, but its parent must
+// exist: a name that leads nowhere is a mistake. Returns the one of the two that is there.
 fs::path CheckWatched(const fs::path& folder, const ReadRoots& roots) {
   if (roots.HasFolder(folder)) return folder;
   const fs::path above = (folder.has_filename() ? folder : folder.parent_path()).parent_path();
@@ -50,7 +53,7 @@ fs::path CheckWatched(const fs::path& folder, const ReadRoots& roots) {
               "lies in is there");
 }
 
-// That what it names can be read says so at once; whoever reads it later goes by the roots again.
+// Refuses paths that cannot be read at once. Later reads go by the roots again.
 void CheckPaths(const EvalConfig& config) {
   if (config.roots.anywhere()) return;
   for (const auto& [key, path] : PathsOf(config)) {
@@ -64,8 +67,7 @@ void CheckPaths(const EvalConfig& config) {
   }
 }
 
-// Why the run of a key that was submitted before does not answer this submission; nothing where it
-// does.
+// Why the run that a key was first used for does not answer this submission; nothing if it does.
 std::optional<Error> AnotherUnderItsKey(const RunRow& known, const Submission& submission) {
   if (submission.key_decides) return std::nullopt;
   try {
@@ -79,19 +81,29 @@ std::optional<Error> AnotherUnderItsKey(const RunRow& known, const Submission& s
                              submission.idempotency_key, known.run, Join(differing, ", ")),
                  "use another key for another run; only a repetition of the same submission may "
                  "use it again");
-  } catch (const Error& e) {  // damaged: what it was is not known
+  } catch (const Error& e) {  // the row is damaged: the first submission is not known
     log::Warn("{}", e.what());
     return std::nullopt;
   }
 }
 
-Error Stopping() {
+void CheckSize(const Submission& submission) {
+  size_t bytes = submission.yaml.size();
+  for (const std::string& set : submission.set) bytes += set.size();
+  if (bytes <= kSubmissionBytesMax) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("eval.yaml: {} bytes with its overrides, expected at most {}", bytes,
+                          kSubmissionBytesMax),
+              "name tasks by groups, and leave comments out");
+}
+
+Error StoppingNow() {
   return Error(ErrorKind::kInfrastructure, "the service is stopping; submit again later");
 }
 
 }  // namespace
 
-// The submitted eval.yaml, as far as it may be asked for here.
+// The submitted eval.yaml. Throws Error for settings that a submission may not have here.
 EvalConfig Service::Parse(const Submission& submission, EvalOverrides::Folders folders) const {
   if (submission.priority < -100 || submission.priority > 100) {
     throw Error(ErrorKind::kUsage,
@@ -125,14 +137,20 @@ EvalConfig Service::Parse(const Submission& submission, EvalOverrides::Folders f
 
 EvalConfig Service::ReadSubmission(const Submission& submission, bool weights,
                                    const Cancelled& cancelled) const {
+  CheckSize(submission);
   EvalConfig config = Parse(submission, EvalOverrides::Folders::kLookedAt);
   CheckPaths(config);
   PreparationInput input = InputOf(config, PreparationInput::Work::kCheck);
   input.weights = input.weights && weights;
-  // Says now what is wrong with a task or a checkpoint. A service that stops takes no submission.
+  // Reports now what is wrong with a task or a checkpoint. A service that stops takes no
+  // submission.
   Preparer(options_.binaries).Ask(input, [&] {
     return draining_ || stopping_ || (cancelled && cancelled());
   });
+  if (input.weights) {
+    Stager({.root = options_.staging_root, .state = options_.state_dir, .roots = config.roots})
+        .CheckFits(config.checkpoint);
+  }
   return config;
 }
 
@@ -158,7 +176,7 @@ EvalConfig Service::ForThisHost(EvalConfig config) const {
   return config;
 }
 
-// The folder, or the one that it will lie in, stands for the checkpoints that will be in it.
+// The watched folder, or its parent, stands for the checkpoints that will be in it.
 void Service::CheckWatch(Submission submission, const fs::path& folder,
                          std::function<void(const std::optional<Refusal>&)> done) {
   const auto work = [this, submission, folder] {
@@ -179,7 +197,7 @@ void Service::Submit(Submission submission, Done<Submitted> done, Cancelled canc
       [this, asked = std::move(asked)] { AnswerIfKnown(asked, [this, asked] { Judge(asked); }); });
 }
 
-// A key that was submitted before costs no judgement and no quota: that run answers.
+// A known key costs no judgement and no quota: its first run is the answer.
 void Service::AnswerIfKnown(const AskedPtr& asked, std::function<void()> otherwise) {
   if (asked->submission.idempotency_key.empty()) return otherwise();
   auto known = std::make_shared<std::optional<RunRow>>();
@@ -194,7 +212,7 @@ void Service::AnswerIfKnown(const AskedPtr& asked, std::function<void()> otherwi
       });
 }
 
-// Once its folder says what was submitted.
+// Answers once the run's folder says what was submitted.
 void Service::AnswerKnown(const RunRow& known, const Submission& submission,
                           const Registered& done) {
   if (const std::optional<Error> another = AnotherUnderItsKey(known, submission))
@@ -206,18 +224,18 @@ void Service::AnswerKnown(const RunRow& known, const Submission& submission,
   if (!DeferWhileRegistering(known.run, answer)) answer();
 }
 
-// `then` hears on the loop what became of `work`, or why it was not taken. A service that stops
-// judges nothing.
+// Calls `then` on the loop with the outcome of `work`, or with the reason why it was refused. A
+// service that stops judges nothing.
 void Service::HaveJudged(const std::string& user, Cancelled cancelled, std::function<void()> work,
                          std::function<void(const std::optional<Refusal>&)> then) {
-  if (draining_) return then(Stopping());
+  if (draining_) return then(StoppingNow());
   auto judge = [this, cancelled = std::move(cancelled), work = std::move(work)] {
-    if (draining_ || stopping_) throw Stopping();
+    if (draining_ || stopping_) throw StoppingNow();
     if (cancelled && cancelled())
       throw Error(ErrorKind::kInfrastructure, "it was cancelled before it was judged");
     try {
       work();
-    } catch (const Json::exception& e) {  // nobody has looked at the type of a value
+    } catch (const Json::exception& e) {  // the type of a value was not checked
       throw Error(
           ErrorKind::kUsage,
           fmt::format("eval.yaml: a value is of another type than it should be ({})", e.what()),
@@ -226,9 +244,11 @@ void Service::HaveJudged(const std::string& user, Cancelled cancelled, std::func
   };
   const Taken taken =
       judges_->Post(user, std::move(judge), [this, then](const std::optional<Error>& error) {
-        if (draining_) return then(Stopping());
-        then(error ? std::optional<Refusal>(*error) : std::nullopt);
+        then(draining_ ? StoppingNow() : error ? std::optional<Refusal>(*error) : std::nullopt);
+        --judgements_;
+        CheckDrained();
       });
+  if (taken == Taken::kYes) ++judgements_;
   if (taken == Taken::kUserIsFull) {
     return then(
         OverQuota{"judging",
@@ -242,7 +262,8 @@ void Service::HaveJudged(const std::string& user, Cancelled cancelled, std::func
   }
 }
 
-// Why no further run of this user is taken now. Runs that are being submitted or resumed count.
+// Why no further run of this user is taken now; nothing if one may be. Runs that are being
+// submitted or resumed count.
 std::optional<OverQuota> Service::OverLimit(const std::string& user) const {
   if (user.empty()) return std::nullopt;
   const auto own = [&](const auto& entry) { return entry.second.user == user; };
@@ -258,7 +279,7 @@ std::optional<OverQuota> Service::OverLimit(const std::string& user) const {
                    "submit again when some are over, or cancel some"};
 }
 
-// What is over the quota is not judged.
+// Judges a submission within its user's quota.
 void Service::Judge(const AskedPtr& asked) {
   if (const std::optional<OverQuota> over = OverLimit(asked->submission.user))
     return asked->done(*over);
@@ -272,9 +293,9 @@ void Service::Judge(const AskedPtr& asked) {
       });
 }
 
-// The folder first, then the row in the database, then the folder says what was submitted: the
-// answer waits for all. The quota may have been used up while the submission was judged, also by a
-// submission under the same key.
+// The folder is made first, then the row in the database, then the folder records the submission.
+// The answer waits for all three. The quota may have been used up while the submission was judged,
+// also by a submission under the same key.
 void Service::Register(std::shared_ptr<EvalConfig> config, const AskedPtr& asked) {
   const std::string& user = asked->submission.user;
   if (const std::optional<OverQuota> over = OverLimit(user)) {
@@ -307,7 +328,7 @@ void Service::AddRow(std::shared_ptr<QueuedRun> run, const Submission& submissio
   run->id = run->directory->id();
   run->path = run->directory->path();
   run->created = run->directory->record().value("created", WallSeconds());
-  deferred_[run->id];  // others can see the row before this thread hears of it
+  deferred_[run->id];  // others can see the row before this thread knows of it
   auto row = std::make_shared<RunRow>();
   *row = {0,
           run->id,
@@ -344,7 +365,7 @@ void Service::OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row,
       [this, run, done](const std::optional<Error>&) { Join(std::move(*run), done); });
 }
 
-// The queue. One that was cancelled meanwhile does not start.
+// Puts the run into the queue. A run that was cancelled meanwhile does not start.
 void Service::Join(QueuedRun run, const Registered& done) {
   const std::string id = run.id;
   QueuedRun* queued = queue_.Add(std::move(run));
@@ -354,10 +375,11 @@ void Service::Join(QueuedRun run, const Registered& done) {
   DoDeferred(id);
   StartRuns();
   Publish();
-  done(Submitted{resource, true});
+  loop_.Post([done, resource] { done(Submitted{resource, true}); });
 }
 
-// The key was submitted before, while this one was judged: that run answers.
+// The key was submitted by another request while this one was judged: that request's run is the
+// answer.
 void Service::ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known,
                            const Submission& submission, const Registered& done) {
   files_->Post(

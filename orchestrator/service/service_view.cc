@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/jsonl.h"
 #include "base/log.h"
-#include "orchestrator/report/run_results.h"
+#include "orchestrator/run/run_results.h"
 #include "orchestrator/service/process_id.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/staging/stager.h"
@@ -17,7 +18,11 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kRecentMax = 10000;
-constexpr int64_t kStagedEveryMicros = 1'000'000;  // listing them reads the file system
+// The progress of a run is shown again after so many times the time that showing it took.
+constexpr int64_t kShare = 50;
+constexpr int64_t kPausedShare = 500;
+// Listing staged checkpoints reads the file system
+constexpr int64_t kStagedEveryMicros = 1'000'000;
 
 Json OrNull(double value, bool known) { return known ? Json(value) : Json(); }
 
@@ -53,7 +58,7 @@ Json ProgressOf(const ProgressSnapshot& snapshot) {
           {"tasks", std::move(tasks)}};
 }
 
-// The same of a run that an earlier life finished, from its results.
+// Progress of a run that an earlier life finished, from its results.
 Json PastProgress(const Json& results) {
   ProgressSnapshot snapshot;
   const Json counts = results.value("n-samples", Json::object());
@@ -87,17 +92,13 @@ Json StagedResources(const fs::path& root) {
   return staged;
 }
 
-// A run whose gates are being judged is not over yet.
-bool IsOver(const std::string& state) {
-  return state == "done" || state == "incomplete" || state == "failed" || state == "cancelled";
-}
-
 }  // namespace
 
 constexpr double kYear10000 = 253'402'300'800;  // in seconds since 1970
 
 Json Rfc3339(double seconds) {
-  if (!(seconds > 0 && seconds < kYear10000)) return nullptr;  // a file or a row may say anything
+  // The number comes from a file or a row and may be anything
+  if (!(seconds > 0 && seconds < kYear10000)) return nullptr;
   const auto whole = static_cast<std::time_t>(std::floor(seconds));
   const int millis = static_cast<int>((seconds - std::floor(seconds)) * 1000);
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(whole), millis);
@@ -164,9 +165,27 @@ Json Service::Resource(const QueuedRun& run) const {
       {"verdict", run.verdict}};
 }
 
+// The resource of a run of many tasks takes long to make. It is made anew at once if something
+// about the run itself has changed. Progress is shown anew at each look, but not if the loop would
+// spend more than a small share of its time on that.
+std::shared_ptr<const Json> Service::Shown(const QueuedRun& run) {
+  const std::string waiting = run.evaluation ? run.evaluation->waiting() : "";
+  const auto what = std::tuple(run.state, run.priority, run.outcome.has_value(), run.verdict,
+                               !run.resumes.empty(), run.evaluation != nullptr, waiting);
+  ShownRun& shown = shown_[run.number];
+  const int64_t now = MonotonicMicros();
+  if (shown.resource && shown.what == what && (!run.evaluation || now < shown.due_us))
+    return shown.resource;
+  shown.resource = std::make_shared<const Json>(Resource(run));
+  shown.what = what;
+  const int64_t cost_us = MonotonicMicros() - now;
+  shown.due_us = now + cost_us * (run.paused ? kPausedShare : kShare);
+  return shown.resource;
+}
+
 void Service::Save(const QueuedRun& run) {
   database_->Post([id = run.id, state = run.state, priority = run.priority,
-                   resource = Resource(run).dump(-1, ' ', false, Json::error_handler_t::replace)](
+                   resource = Shown(run)->dump(-1, ' ', false, Json::error_handler_t::replace)](
                       RunStore& store) {
     service_store::UpdateRun(store.database(), id, state, priority, resource);
   });
@@ -184,7 +203,7 @@ void Service::SetState(QueuedRun* run, const std::string& state) {
   Emit(run->id, "run.state", data);
 }
 
-// Followers hear of an event when it is on disk, so that its number never stands for another one.
+// Followers hear of an event once it is on disk, so that its number never stands for another event.
 void Service::Emit(const std::string& run, const std::string& type, const Json& data) {
   auto event = std::make_shared<Event>();
   *event = {next_event_++, run, type, ToLine(data)};
@@ -256,25 +275,32 @@ void Service::CountFinished(const QueuedRun& run) {
   }
 }
 
-std::map<std::string, double> Service::Counters() const {
+std::map<std::string, double> Service::Counters() {
   std::map<std::string, double> counters = counters_;
   for (const auto& [number, run] : queue_.runs()) {
     if (!run.evaluation || run.outcome) continue;
-    for (const TaskProgress& task : run.evaluation->Progress().tasks) {
-      counters["documents_generated_total"] += static_cast<double>(task.generated);
-      counters["documents_scored_total"] += static_cast<double>(task.scored);
-    }
+    const Json& progress = Shown(run)->at("progress");
+    counters["documents_generated_total"] += progress.at("generated").get<double>();
+    counters["documents_scored_total"] += progress.at("scored").get<double>();
   }
   return counters;
 }
 
+// One view for all changes of a moment. It is there before what is posted afterwards, for example
+// an answer.
 void Service::Publish() {
+  if (std::exchange(publishing_, true)) return;
+  loop_.Post([this] { PublishNow(); });
+}
+
+void Service::PublishNow() {
+  publishing_ = false;
   auto view = std::make_shared<ServiceView>();
   {
     const std::lock_guard lock(events_mutex_);
     view->sequence = recent_.empty() ? next_event_ - 1 : recent_.back().sequence;
   }
-  for (const auto& [number, run] : queue_.runs()) view->active_runs[run.id] = Resource(run);
+  for (const auto& [number, run] : queue_.runs()) view->active_runs[run.id] = Shown(run);
   view->queue = queue_.Waiting();
   view->workers = fleet_->Workers();
   ListStagedSoon();
@@ -299,7 +325,7 @@ void Service::Publish() {
   view_ = std::move(view);
 }
 
-// For a view to come.
+// Lists the staged checkpoints on another thread, for a later view.
 void Service::ListStagedSoon() {
   const int64_t now = MonotonicMicros();
   if (listing_staged_ || now - staged_listed_us_ < kStagedEveryMicros) return;
@@ -366,7 +392,7 @@ RunPage Service::Runs(const RunFilter& filter) const {
   const size_t limit = static_cast<size_t>(filter.limit);
   for (size_t i = 0; i < std::min(rows.size(), limit); ++i) {
     const auto active = view->active_runs.find(rows[i].run);
-    page.runs.push_back(active != view->active_runs.end() ? active->second
+    page.runs.push_back(active != view->active_runs.end() ? *active->second
                                                           : StoredResource(rows[i]));
   }
   if (rows.size() > limit) page.next = rows[limit - 1].number;
@@ -376,15 +402,15 @@ RunPage Service::Runs(const RunFilter& filter) const {
 std::optional<Json> Service::Run(const std::string& run) const {
   const auto view = View();
   const auto active = view->active_runs.find(run);
-  if (active != view->active_runs.end()) return active->second;
+  if (active != view->active_runs.end()) return *active->second;
   const std::lock_guard lock(reader_mutex_);
-  const auto row = service_store::FindRun(*reader_, run);
+  const auto row = service_store::ShowRun(*reader_, run);
   return row ? std::optional(StoredResource(*row)) : std::nullopt;
 }
 
 std::optional<fs::path> Service::Directory(const std::string& run) const {
   const std::lock_guard lock(reader_mutex_);
-  const auto row = service_store::FindRun(*reader_, run);
+  const auto row = service_store::ShowRun(*reader_, run);
   return row ? std::optional(fs::path(row->output)) : std::nullopt;
 }
 

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kPatience{200};
-constexpr size_t kRecentMax = 20;
+constexpr size_t kRecentWatchesMax = 20;
 
 WatchWhich WhichFrom(const std::string& text) {
   return text == "newest"  ? WatchWhich::kNewest
@@ -42,9 +42,8 @@ ServiceWatch::ServiceWatch(Service* service, WatchDefinition definition, Origin 
   options.may_be_missing = !configured();
   options.roots = service->roots();
   options.turns = turns;
-  options.user = definition_.user.empty()
-                     ? origin_.id
-                     : definition_.user;  // those of nobody do not wait for each other
+  // Watches of nobody do not wait for each other
+  options.user = definition_.user.empty() ? origin_.id : definition_.user;
   Watcher::Actions actions;
   actions.submit = [this](const FoundCheckpoint& checkpoint, const std::string& key) {
     return Submit(checkpoint, key);
@@ -92,7 +91,8 @@ std::string ServiceWatch::Submit(const FoundCheckpoint& checkpoint, const std::s
   }
   const Answer<Submitted> result = future.get();
   if (const auto* error = std::get_if<Error>(&result)) throw *error;
-  if (const auto* over = std::get_if<OverQuota>(&result)) {  // it is submitted when others are over
+  // The checkpoint is submitted when other runs are over
+  if (const auto* over = std::get_if<OverQuota>(&result)) {
     throw Error(ErrorKind::kInfrastructure, over->message);
   }
   return std::get<Submitted>(result).run.at("id").get<std::string>();
@@ -106,7 +106,7 @@ void ServiceWatch::Note(const WatchNote& note) {
   {
     const std::lock_guard lock(mutex_);
     if (*ending_) return;
-    if (!recent_.empty()) {  // what is tried again and again is said once
+    if (!recent_.empty()) {  // the same outcome again and again is shown once
       Json last = recent_.back();
       last.erase("time");
       if (last == entry) return;
@@ -117,10 +117,10 @@ void ServiceWatch::Note(const WatchNote& note) {
     Json timed = entry;
     timed["time"] = Rfc3339(WallSeconds());
     recent_.push_back(std::move(timed));
-    if (recent_.size() > kRecentMax) recent_.pop_front();
+    if (recent_.size() > kRecentWatchesMax) recent_.pop_front();
     entry["watch"] = id();
-    service_->Tell("watch.checkpoint",
-                   std::move(entry));  // before anybody tells that this watch is removed
+    // Before the removal of this watch can be told
+    service_->Tell("watch.checkpoint", std::move(entry));
   }
   log::Info("{}/{}: {} {}{}", definition_.checkpoints.string(), note.checkpoint, note.decision,
             note.run, note.detail);

@@ -9,14 +9,15 @@
 
 namespace evald {
 
-/// A submission as the database's rows and a run's run.json keep it.
+/// The form in which the database's rows and run.json keep a submission.
 Json ToJson(const Submission& submission);
 /// Throws Error(kInput) "<where>: ...".
 Submission SubmissionFromJson(const Json& json, const std::string& where);
 Submission SubmissionOf(const RunRow& row);
-/// Which of their members, as a client names them, are not the same; the user and the key are.
+/// The members that differ, by the names that clients use. The user and the key are taken to be
+/// equal.
 std::vector<std::string> Differing(const Submission& one, const Submission& other);
-/// The run of a row, queued, without what decides how it goes on: its configuration and folder.
+/// The run of a row, queued, but without its configuration and folder.
 QueuedRun QueuedRunOf(const RunRow& row);
 
 }  // namespace evald

@@ -12,11 +12,11 @@
 namespace evald {
 namespace {
 
-// What the two threads share.
+// State that the two threads share.
 struct Middle {
   std::mutex mutex;
   std::string to_send;
-  size_t sent = 0;  // of to_send, its first bytes
+  size_t sent = 0;  // bytes at the front of to_send that were sent
   bool over = false;
   std::atomic<size_t> unread{0};  // bytes on their way to the loop
   std::function<void()> wake;
@@ -63,7 +63,7 @@ class LoopEnd : public Wire, public std::enable_shared_from_this<LoopEnd> {
   }
 
   void Received(const std::string& bytes) {
-    if (closed_ || closing_) return;  // nobody takes lines any more
+    if (closed_ || closing_) return;  // no handler takes lines any more
     lines_.Feed(bytes);
     if (reading_) Deliver();
   }
@@ -81,7 +81,7 @@ class LoopEnd : public Wire, public std::enable_shared_from_this<LoopEnd> {
       const auto handler = on_line;  // a copy: the handler may replace itself
       try {
         if (handler) handler(line);
-      } catch (const std::exception& e) {  // no other connection, and not the service, ends over it
+      } catch (const std::exception& e) {  // the failure ends this connection only
         log::Error("a line of an agent's connection: {}", e.what());
         return Close(std::string("a line cannot be taken: ") + e.what());
       }
@@ -92,7 +92,7 @@ class LoopEnd : public Wire, public std::enable_shared_from_this<LoopEnd> {
   std::shared_ptr<Middle> middle_;
   protocol::LineSplitter lines_;
   bool reading_ = false;
-  bool closing_ = false;  // in a moment: whoever sends does not expect it
+  bool closing_ = false;  // it closes in a later turn: the sender does not expect it now
   bool closed_ = false;
 };
 
@@ -113,7 +113,7 @@ class ServerEnd : public http::Tunnel {
     const std::lock_guard lock(middle_->mutex);
     std::string next = middle_->to_send.substr(middle_->sent, bytes_max);
     middle_->sent += next.size();
-    if (middle_->sent * 2 > middle_->to_send.size()) {  // each byte is moved once, on the whole
+    if (middle_->sent * 2 > middle_->to_send.size()) {  // so that each byte is moved about once
       middle_->to_send.erase(0, middle_->sent);
       middle_->sent = 0;
     }

@@ -16,13 +16,13 @@ struct TunnelEnds {
 };
 
 /// Bytes that one connection may have waiting in this process.
-inline constexpr size_t kUnreadBytesMax =
-    size_t{8} << 20;  ///< received, and not looked at: no more is read until then
-inline constexpr size_t kUnsentBytesMax =
-    size_t{64} << 20;  ///< to be sent: beyond it the peer does not read, and is cut
+/// Received and not processed yet: beyond it nothing more is read
+inline constexpr size_t kUnreadBytesMax = size_t{8} << 20;
+/// To be sent: beyond it the connection is cut, since the peer does not read
+inline constexpr size_t kUnsentBytesMax = size_t{64} << 20;
 
-/// `loop` outlives both. The wire delivers nothing before its Read(). What a line's handler throws
-/// closes the wire, and reaches nobody else.
+/// `loop` outlives both ends. The wire delivers nothing before its Read(). An exception of a line's
+/// handler closes the wire and goes no further.
 TunnelEnds MakeTunnel(Loop* loop);
 
 }  // namespace evald

@@ -13,30 +13,29 @@
 
 namespace evald {
 
-/// What a watch is registered with: each whole checkpoint that appears under a folder becomes a
-/// run.
+/// The definition of a watch: each complete checkpoint that appears in a folder becomes a run.
 struct WatchDefinition {
   std::filesystem::path checkpoints;  ///< the folder, absolute
-  std::string yaml;                   ///< the text of the eval.yaml that each is evaluated by
+  std::string yaml;                   ///< the text of the eval.yaml for its checkpoints
   std::filesystem::path base;         ///< folder that relative paths in it start from
   std::vector<std::string> set;       ///< "key.path=value" overrides
   std::string which = "all";          ///< all, newest or every
-  int every = 1;                      ///< for "every": each n-th
-  std::string marker;                 ///< file that says that a checkpoint is complete; "" for none
-  double settle_s = 5;                ///< without one: how long nothing of it may change
+  int every = 1;                      ///< for "every": every n-th checkpoint
+  std::string marker;                 ///< file that marks a complete checkpoint; "" for none
+  double settle_s = 5;                ///< without a marker: seconds without a change of any file
   double poll_s = 5;
   std::string user;
-  int priority = 0;  ///< of the runs, -100 to 100
+  int priority = 0;  ///< of its runs, -100 to 100
 };
 
-/// What became of a registration.
+/// The answer to a registration.
 struct RegisteredWatch {
   Json watch;           ///< the Watch resource (docs/openapi.json)
-  bool created = true;  ///< false: the same watch was there
+  bool created = true;  ///< false: the same watch was there already
 };
 
-/// The watches of a service, as the REST interface asks for them. Methods may be called from any
-/// thread and return at once; `done` may come on another one and must not block.
+/// The watches of a service, as the REST interface uses them. Methods may be called from any thread
+/// and return at once. `done` may come on another thread and must not block.
 class WatchRegistry {
  public:
   template <typename T>
@@ -44,16 +43,16 @@ class WatchRegistry {
 
   virtual ~WatchRegistry() = default;
 
-  /// Registers a watch, over restarts too. A second registration of the same is the first one.
-  /// Answers with an Error: kUsage or kInput for a folder that is none and for what a submission
-  /// would be refused for; with OverQuota where the user has too many watches, or all have.
+  /// Registers a watch, over restarts too. Registering the same watch again gives the first one.
+  /// Errors: kUsage or kInput if the folder is none, or if a submission would be refused; OverQuota
+  /// if this user, or all users together, have too many watches.
   virtual void Add(WatchDefinition definition, Done<RegisteredWatch> done) = 0;
   /// Watch resources, oldest first.
   virtual std::vector<Json> List() const = 0;
   virtual std::optional<Json> Find(const std::string& id) const = 0;
-  /// Ends a watch, and waits for no look and no judgement of it; its runs go on. Gives its last
-  /// resource. Answers with Error(kUsage) for one that stands in the service's configuration or is
-  /// not there.
+  /// Ends a watch without waiting for a look or a judgement that is under way. Its runs go on.
+  /// Answers with its last resource, or with Error(kUsage) if the service's configuration defines
+  /// the watch or there is no such watch.
   virtual void Remove(const std::string& id, Done<Json> done) = 0;
 };
 

@@ -46,7 +46,7 @@ WatchDefinition DefinitionOf(const Json& json) {
   return watch;
 }
 
-// Equal definitions are one watch.
+// The id of a watch. Equal definitions are one watch.
 std::string IdOf(const Json& definition) {
   return "watch-" + HashHex(definition.dump()).substr(0, kIdDigits);
 }
@@ -82,7 +82,7 @@ Watches::Watches(Service* service, const ServeConfig& config)
 Watches::~Watches() {
   watches_.insert(watches_.end(), ended_.begin(), ended_.end());
   for (const WatchPtr& watch : watches_) watch->End();
-  for (const WatchPtr& watch : watches_) watch->Join();  // others may hold it beyond this
+  for (const WatchPtr& watch : watches_) watch->Join();  // others may hold the watch for longer
 }
 
 void Watches::AddConfigured(const ServeWatch& watch) {
@@ -111,7 +111,7 @@ void Watches::Add(WatchDefinition definition, Done<RegisteredWatch> done) {
   });
 }
 
-// A watch that is there costs no judgement and no quota.
+// A watch that exists already costs no judgement and no quota.
 void Watches::AddNow(const WatchDefinition& definition, const Done<RegisteredWatch>& done) {
   const std::string id = IdOf(ToJson(definition));
   if (const WatchPtr known = Get(id)) return done(RegisteredWatch{known->Resource(), false});
@@ -128,7 +128,8 @@ void Watches::AddNow(const WatchDefinition& definition, const Done<RegisteredWat
                        });
 }
 
-// Why no further watch of this user is taken now. A removed one counts until its thread has ended.
+// Why no further watch of this user is taken now. A removed watch counts until its thread has
+// ended.
 std::optional<OverQuota> Watches::OverLimit(const std::string& user) {
   std::erase_if(ended_, [](const WatchPtr& watch) { return watch->ended(); });
   std::vector<WatchPtr> watches = All();
@@ -157,7 +158,7 @@ void Watches::Save(const WatchDefinition& definition, const Done<RegisteredWatch
                       [this, definition, now, done] { Begin(definition, now, done); });
 }
 
-// Once it is on disk. Its folder may be slow to look at.
+// Starts a watch once its definition is on disk. Looking at its folder may be slow.
 void Watches::Begin(const WatchDefinition& definition, double created,
                     const Done<RegisteredWatch>& done) {
   auto watch = std::make_shared<WatchPtr>();
@@ -175,7 +176,7 @@ void Watches::Begin(const WatchDefinition& definition, double created,
 
 void Watches::Begun(const WatchPtr& watch, const Done<RegisteredWatch>& done) {
   if (const WatchPtr known = Get(watch->id()))
-    return done(RegisteredWatch{known->Resource(), false});  // twice at once
+    return done(RegisteredWatch{known->Resource(), false});  // it was registered twice at once
   {
     const std::lock_guard lock(mutex_);
     watches_.push_back(watch);
@@ -208,7 +209,7 @@ void Watches::Remove(const std::string& id, Done<Json> done) {
   service_->loop()->Post([this, id, done = std::move(done)] { RemoveNow(id, done); });
 }
 
-// Its thread may look at a folder that answers slowly: nobody waits for its end.
+// The watch's thread may be looking at a slow folder, so nobody waits for its end.
 void Watches::RemoveNow(const std::string& id, const Done<Json>& done) {
   WatchPtr watch;
   try {

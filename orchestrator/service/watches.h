@@ -15,31 +15,32 @@
 
 namespace evald {
 
-/// One watch at work: turns what a Watcher finds into submissions, and keeps what it did for people
-/// to see. Any thread.
+/// One watch at work: submits the checkpoints that its Watcher finds, and keeps a record for
+/// people. Any thread.
 class ServiceWatch {
  public:
   struct Origin {
     std::string id;
-    double created = 0;            ///< seconds since 1970; 0 for one of the configuration
-    std::filesystem::path eval;    ///< the configuration's: read anew for each checkpoint
-    std::filesystem::path memory;  ///< where it remembers what it has decided
+    double created = 0;  ///< seconds since 1970; 0 for a watch of the configuration
+    /// For a watch of the configuration: its eval.yaml, read anew for each checkpoint
+    std::filesystem::path eval;
+    std::filesystem::path memory;  ///< where the watch remembers its decisions
   };
 
   /// `service` and `turns` must outlive this. Throws Error as Watcher does.
   ServiceWatch(Service* service, WatchDefinition definition, Origin origin, ScanTurns* turns);
-  /// Ends it, though the service answers no more; waits for a look under way.
+  /// Ends the watch even if the service no longer answers. Waits for a look under way.
   ~ServiceWatch();
 
   void Start() { watcher_->Start(); }
-  /// Has it end without waiting for that: it submits and tells nothing more, and a submission under
-  /// way is not judged to its end.
+  /// Ends the watch without waiting. It submits and tells nothing more, and the judging of a
+  /// submission under way is cut short.
   void End();
-  /// Waits until it has ended. For one that was ended.
+  /// Waits until the watch has ended. Call End first.
   void Join() { watcher_->Stop(); }
-  /// Whether it has ended: its destructor waits for nothing.
+  /// Whether the watch has ended. Then its destructor waits for nothing.
   bool ended() const { return watcher_->ended(); }
-  /// Forgets what it has decided. For one that was ended.
+  /// Forgets the watch's decisions. Call End first.
   void Forget() { watcher_->Forget(); }
   bool Covers(const std::filesystem::path& folder, bool look) const;
   void Wake() { watcher_->Wake(); }
@@ -58,23 +59,23 @@ class ServiceWatch {
   const Origin origin_;
   const std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);
   mutable std::mutex mutex_;
-  int64_t submitted_ = 0, passed_over_ = 0, refused_ = 0;  // in this life
+  int64_t submitted_ = 0, passed_over_ = 0, refused_ = 0;  // by this process
   std::deque<Json> recent_;                                // the newest last
   std::string problem_;
   std::unique_ptr<Watcher> watcher_;
 };
 
-/// The watches of a service: those of its configuration, and those registered over REST, which live
-/// in its database. Also answers announcements.
+/// The watches of a service: those of its configuration, and those registered over REST, which are
+/// kept in its database. Also answers announcements.
 class Watches : public WatchRegistry {
  public:
   static constexpr size_t kWatchesMax = 64;  // each has a thread
   static constexpr size_t kScansAtOnce = 4;
 
-  /// Starts them. `service` must outlive this. Throws Error for a folder or eval.yaml of the
-  /// configuration that is missing; a registered one waits for its folder.
+  /// Starts the watches. `service` must outlive them. Throws Error if a folder or eval.yaml of the
+  /// configuration is missing; a registered watch waits for its folder.
   Watches(Service* service, const ServeConfig& config);
-  /// Ends them; waits for looks under way.
+  /// Ends the watches. Waits for looks under way.
   ~Watches() override;
 
   void Add(WatchDefinition definition, Done<RegisteredWatch> done) override;
@@ -82,8 +83,9 @@ class Watches : public WatchRegistry {
   std::optional<Json> Find(const std::string& id) const override;
   void Remove(const std::string& id, Done<Json> done) override;
 
-  /// A training run says that `checkpoint` is there: the watches of its folder look at once. Gives
-  /// whether there is one. With `look`, other names of a folder count too: that may take its time.
+  /// A training run says that `checkpoint` is there: the watches of its folder look at once.
+  /// Returns whether there is one. `look`: also compares folders by the file system, in case they
+  /// have other names, which may be slow.
   bool Announce(const std::filesystem::path& checkpoint, bool look);
 
  private:
@@ -105,8 +107,10 @@ class Watches : public WatchRegistry {
   std::filesystem::path memory_dir_;
   size_t per_user_max_;
   ScanTurns turns_{kScansAtOnce};
-  Adding adding_;                // users, by id: watches that are being registered; the loop's
-  std::vector<WatchPtr> ended_;  // removed ones, whose threads may still be at work; the loop's
+  // Users, by id, of watches that are being registered; loop thread only
+  Adding adding_;
+  // Removed watches whose threads may still be at work; loop thread only
+  std::vector<WatchPtr> ended_;
   mutable std::mutex mutex_;
   std::vector<WatchPtr> watches_;
 };

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "orchestrator/simulate/cluster.h"
-#include "orchestrator/simulate/draw.h"
+#include "orchestrator/simulate/drawn_tasks.h"
 
 namespace evald {
 

@@ -38,8 +38,8 @@ std::vector<TextRow> Makespans(const SimReport& report) {
           policy.published_speedup ? fmt::format("{:.1f}", *policy.published_speedup) : "");
   }
   for (size_t column = 5; column < rows[0].size(); ++column) {
-    for (TextRow& row : rows)
-      std::rotate(row.begin() + 4, row.begin() + 5, row.end());  // beside the speedup
+    // beside the speedup
+    for (TextRow& row : rows) std::rotate(row.begin() + 4, row.begin() + 5, row.end());
   }
   return rows;
 }

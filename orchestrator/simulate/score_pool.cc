@@ -8,10 +8,8 @@ ScorePool::ScorePool(int slots) : free_(static_cast<size_t>(slots)), slots_(slot
   std::iota(free_.begin(), free_.end(), 0);
 }
 
-std::optional<int> ScorePool::Begin(ScoreJob* job) {
-  if (free_.empty() || waiting_.empty()) return std::nullopt;
-  *job = waiting_.top().job;
-  waiting_.pop();
+std::optional<int> ScorePool::Begin() {
+  if (free_.empty()) return std::nullopt;
   const int slot = free_.front();
   free_.pop_front();
   return slot;

@@ -13,7 +13,7 @@ void Simulation::BeginLoading() {
     }
   }
   if (decouplings_.load_once || decouplings_.stay_warm) return;
-  for (size_t d = 0; d < devices_.size(); ++d) Push(0, Kind::kAsk, static_cast<int64_t>(d));
+  for (size_t d = 0; d < devices_.size(); ++d) ScheduleWant(static_cast<int64_t>(d), 0);
 }
 
 void Simulation::BeginTransfer(int node, int64_t transfer) {
@@ -38,28 +38,28 @@ void Simulation::OnStorage(const Event& event) {
   storage_[node].End(now_, event.b);
   StorageChanged(node);
   if (event.b > 0) {
-    Device& device = devices_[event.b - 1];
-    device.spent[kLoad] += now_ - device.load_begin;
+    SimDevice& device = devices_[event.b - 1];
+    device.spent[kSimLoad] += now_ - device.load_begin;
     Span(event.b - 1, "load", device.load_begin, now_, "");
     return Push(now_, Kind::kReady, event.b - 1);
   }
   const double pull = weights_bytes_ / cluster_.pcie_bytes_per_s;
   for (int d = 0; d < cluster_.devices_per_node; ++d) {
     const int64_t device = int64_t{node} * cluster_.devices_per_node + d;
-    devices_[device].spent[kLoad] += decouplings_.stay_warm ? now_ + pull : now_;
+    devices_[device].spent[kSimLoad] += decouplings_.stay_warm ? now_ + pull : now_;
     // A cold executor asks for its trial first, and starts and pulls for each.
     if (decouplings_.stay_warm) {
       Span(device, "load", 0, now_ + pull, "");
       Push(now_ + pull, Kind::kReady, device);
     } else {
       Span(device, "load", 0, now_, "");
-      Push(now_, Kind::kAsk, device);
+      ScheduleWant(device, now_);
     }
   }
 }
 
 void Simulation::OnReady(int64_t d) {
-  Device& device = devices_[d];
+  SimDevice& device = devices_[d];
   if (device.lost) return;
   if (device.weights_in == 0) device.weights_in = now_;
   if (device.pending >= 0) {
@@ -67,7 +67,12 @@ void Simulation::OnReady(int64_t d) {
     device.pending = -1;
     return RunDocuments(trial, now_);
   }
-  Push(now_, Kind::kAsk, d, 0, ++device.ask_version);
+  Loaded(d);
+  ScheduleWant(d, now_);
+}
+
+void Simulation::Loaded(int64_t d) {
+  fleet_.Heard(IdOf(d), news::Loaded{view_.load, *view_.engine}, micros());
 }
 
 }  // namespace evald

@@ -42,13 +42,14 @@ ChunkReader::ChunkReader(const ReadFolder& root, const FileStamp& stamp, bool di
   if (::fstat(buffered_.get(), &info) != 0) ThrowErrno(path_, "stat", errno);
   if (StampOf(info, stamp.name) != stamp) ThrowChanged(path_);
   if (!direct || Cached(stamp.bytes)) return;
-  // The same file once more: its name may stand for another by now.
+  // Opens the same file again by its descriptor: its name may stand for another file by now.
   const std::string opened = "/proc/self/fd/" + std::to_string(buffered_.get());
   direct_.reset(::open(opened.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
 }
 
-// A file that a training run has just written lies in memory already, and reading it from there is
-// the faster. Looks at pages all over the file, once: a look takes locks that reading threads need.
+// Whether the file is in the page cache, where a training run has just written it; reading it there
+// is faster. Looks at pages all over the file, once, since each look takes locks that reading
+// threads need.
 bool ChunkReader::Cached(uint64_t bytes) const {
   constexpr uint64_t kLooks = 64;
   constexpr uint64_t kResidentMin = 58;  // about nine in ten
@@ -66,7 +67,8 @@ bool ChunkReader::Cached(uint64_t bytes) const {
   return resident >= kResidentMin;
 }
 
-// Bytes read before the file's end or a refusal, which leaves the rest to the page cache.
+// Returns the bytes read before the file's end, or before a refusal, which leaves the rest to the
+// page cache.
 uint64_t ChunkReader::ReadDirect(char* buffer, uint64_t offset, uint64_t bytes) {
   uint64_t done = 0;
   while (done < bytes && done % kPageBytes == 0) {

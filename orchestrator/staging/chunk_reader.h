@@ -22,16 +22,16 @@ class AlignedBuffer {
   std::unique_ptr<char, Free> data_;
 };
 
-/// Reads pieces of one file of a checkpoint: from the page cache where they are there, else past
+/// Reads pieces of one file of a checkpoint: from the page cache if they are in it, otherwise past
 /// it. One thread at a time.
 class ChunkReader {
  public:
-  /// Throws Error(kInput) when the file is gone or the stamp of what was opened is another.
+  /// Throws Error(kInput) if the file is gone, or if the opened file has another stamp.
   ChunkReader(const ReadFolder& root, const FileStamp& stamp, bool direct);
 
-  /// Fills `buffer` (of whole pages) with bytes [offset, offset + bytes); `offset` is a multiple of
-  /// the page size, and so is `bytes` but at the file's end. Gives the bytes read past the page
-  /// cache. Throws Error(kInput) when the file has become shorter.
+  /// Fills `buffer` (of whole pages) with bytes [offset, offset + bytes). `offset` is a multiple of
+  /// the page size; so is `bytes`, except at the file's end. Returns the number of bytes read past
+  /// the page cache. Throws Error(kInput) if the file has become shorter.
   uint64_t Read(AlignedBuffer* buffer, uint64_t offset, uint64_t bytes);
 
  private:
@@ -40,10 +40,10 @@ class ChunkReader {
 
   std::filesystem::path path_;
   UniqueFd buffered_;
-  UniqueFd direct_;  ///< not open when cached or where O_DIRECT is refused
+  UniqueFd direct_;  ///< not open if the file is cached or O_DIRECT is refused
 };
 
-/// Throws the Error(kInput) of a source that changed while it was staged.
+/// Throws Error(kInput): the source changed while it was staged.
 [[noreturn]] void ThrowChanged(const std::filesystem::path& file);
 
 }  // namespace evald

@@ -45,7 +45,7 @@ class Copier {
   CopyResult Run();
 
  private:
-  // The files that a thread has open: those of the chunk it works on.
+  // A thread's open files: those of the chunk that it works on.
   struct Open {
     size_t file = SIZE_MAX;
     std::unique_ptr<ChunkReader> reader;
@@ -68,16 +68,19 @@ class Copier {
   const uint64_t block_bytes_;
   const int threads_wanted_;
 
-  std::vector<HashedFile> hashed_;     // each chunk's slot is written by the one thread that has it
-  std::vector<uint64_t> first_chunk_;  // number of a file's first chunk; one more at the end
-  std::vector<uint64_t> order_;        // numbers of all chunks, as they are copied
+  // Each chunk's slot is written by the thread that copies the chunk
+  std::vector<HashedFile> hashed_;
+  // Number of each file's first chunk, and the total at the end
+  std::vector<uint64_t> first_chunk_;
+  // Numbers of all chunks, in the order in which they are copied
+  std::vector<uint64_t> order_;
   uint64_t bytes_total_ = 0;
-  std::atomic<size_t> next_{0};  // in order_
+  std::atomic<size_t> next_{0};  // an index into order_
   std::atomic<uint64_t> bytes_done_{0};
   std::atomic<uint64_t> bytes_direct_{0};
   std::atomic<bool> stop_{false};
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::exception_ptr failure_;
   int running_ = 0;
@@ -111,7 +114,7 @@ Copier::Copier(const ReadFolder& source, const std::vector<FileStamp>& files,
   SetOrder();
 }
 
-// An engine that follows needs configuration and headers before it can do anything with the rest.
+// An engine that follows the copy needs configuration and headers before all other bytes.
 void Copier::SetOrder() {
   for (const bool early : {true, false}) {
     for (size_t file = 0; file < files_.size(); ++file) {
@@ -178,7 +181,7 @@ void Copier::TellProgress() const {
   if (hooks_.progress) hooks_.progress(bytes_done_, bytes_total_);
 }
 
-// Until all threads have ended.
+// Reports progress until all threads have ended.
 void Copier::Watch() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kTick, [&] { return running_ == 0; })) {

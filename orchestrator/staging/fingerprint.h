@@ -13,8 +13,8 @@ inline constexpr uint64_t kHashChunkBytes = 4 * 1024 * 1024;
 struct HashedFile {
   std::string name;  ///< relative, with '/'
   uint64_t bytes = 0;
-  /// XXH3-128 (HashHex) of bytes [i * kHashChunkBytes, (i + 1) * kHashChunkBytes) of the file, the
-  /// last piece shorter; empty for an empty file.
+  /// XXH3-128 (HashHex) of bytes [i * kHashChunkBytes, (i + 1) * kHashChunkBytes) of the file. The
+  /// last piece is shorter. Empty for an empty file.
   std::vector<std::string> chunks;
 };
 
@@ -23,8 +23,8 @@ inline uint64_t HashChunksOf(uint64_t bytes) {
   return bytes / kHashChunkBytes + (bytes % kHashChunkBytes == 0 ? 0 : 1);
 }
 
-/// The tree hash that names a checkpoint's content, 32 hexadecimal digits. With H = XXH3-128 as 32
-/// lower-case hexadecimal digits, "+" joining text and files sorted by name, bytewise:
+/// The tree hash that names a checkpoint's content, as 32 hexadecimal digits. H is XXH3-128 as 32
+/// lower-case hexadecimal digits, "+" joins text, and files are sorted by name, bytewise:
 ///
 ///     file_hash   = H(chunks[0] + chunks[1] + ...)
 ///     fingerprint = H("evald-tree-1\n" + for each file: name "\0" decimal_size "\0" file_hash

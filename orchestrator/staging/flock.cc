@@ -25,7 +25,7 @@ std::optional<OwnerLock> OwnerLock::Try(const fs::path& path) {
       if (errno == EINTR) continue;
       ThrowErrno(path, "flock", errno);
     }
-    // Its owner may have removed the file between the opening and the lock.
+    // Between open and lock, the file's owner may have removed it.
     if (StillNamed(fd.get(), path)) return OwnerLock(path, std::move(fd));
   }
 }

@@ -7,17 +7,17 @@
 
 namespace evald {
 
-/// An exclusive hold on the file `path`, made for the purpose and removed at the end. It is a
-/// flock, so the kernel gives it back when the process ends, however it ends; the file then stays,
-/// and whoever takes it next knows that its owner is dead.
+/// An exclusive hold on the file `path`, which is made for this and removed at the end. It is a
+/// flock, so the kernel releases it when the process ends in any way. The file then stays, and the
+/// next owner knows that the last one is dead.
 class OwnerLock {
  public:
-  /// Nothing when another open file holds it. Throws Error(kInfrastructure).
+  /// Nothing if another open file holds the lock. Throws Error(kInfrastructure).
   static std::optional<OwnerLock> Try(const std::filesystem::path& path);
 
   OwnerLock(OwnerLock&&) = default;
   OwnerLock& operator=(OwnerLock&&) = delete;
-  /// Removes the file, then lets go.
+  /// Removes the file, then releases the lock.
   ~OwnerLock();
 
  private:
@@ -27,7 +27,7 @@ class OwnerLock {
   UniqueFd fd_;
 };
 
-/// Whether the open file `fd` is still what `path` names.
+/// Whether `path` still names the open file `fd`.
 bool StillNamed(int fd, const std::filesystem::path& path);
 
 }  // namespace evald

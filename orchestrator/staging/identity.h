@@ -10,8 +10,8 @@
 
 namespace evald {
 
-/// What a file system says of a file. While a stamp is unchanged, so is the content, as far as the
-/// clock of the file system is fine enough (see docs/staging.md); `verify` trusts no stamps.
+/// A file's metadata from its file system. An unchanged stamp means unchanged content, as far as
+/// the file system's clock is fine enough (docs/staging.md). `verify` trusts no stamps.
 struct FileStamp {
   std::string name;  ///< relative to the checkpoint's folder
   uint64_t device = 0;
@@ -27,19 +27,19 @@ Json ToJson(const FileStamp& stamp);
 /// Throws Error(kInput) "<where>: ...".
 FileStamp StampFromJson(const Json& json, const std::string& where);
 
-/// The stamp of the file `name` of `root`, links followed. Throws Error(kInput) when it is not a
+/// The stamp of the file `name` of `root`, with links followed. Throws Error(kInput) if it is not a
 /// regular file.
 FileStamp StampFile(const ReadFolder& root, const std::string& name);
 /// The stamp of an open file.
 FileStamp StampOf(const struct stat& info, const std::string& name);
 
-/// A checkpoint as its file system shows it, found without reading any file.
+/// A checkpoint's identity from its file system, found without reading any file.
 struct SourceIdentity {
   std::string id;                 ///< hash over the stamps, 32 hexadecimal digits
   std::vector<FileStamp> stamps;  ///< of all CandidateNames, sorted by name
 };
 
-/// Throws Error(kInput) as CandidateNames does.
+/// Throws Error(kInput) like CandidateNames.
 SourceIdentity IdentifySource(const ReadFolder& root);
 
 }  // namespace evald

@@ -75,8 +75,8 @@ void StagingMemo::Store(const StagedRecord& record) const {
   if (folder_.empty()) return;
   try {
     MakeDirectories(folder_);
-    // Not fsynced: what a power cut breaks is passed over, and waiting for the disk costs more than
-    // a small checkpoint does.
+    // Without fsync: a file that a power cut breaks is skipped later, and waiting for the disk
+    // costs more than staging a small checkpoint.
     const fs::path path = folder_ / (record.source_id + ".json");
     const fs::path part = fmt::format("{}.{}.part", path.string(), ::getpid());
     std::ofstream(part, std::ios::binary) << ToLine(ToJson(record)) << '\n';

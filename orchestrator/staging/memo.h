@@ -10,8 +10,8 @@
 
 namespace evald {
 
-/// What is known of a source whose fingerprint was computed. Kept in the memo and, as
-/// `.evald-staged.json`, in the staged folder (docs/staging.md).
+/// A source whose fingerprint was computed. Kept in the memo and, as `.evald-staged.json`, in the
+/// staged folder (docs/staging.md).
 struct StagedRecord {
   std::string fingerprint;
   std::string source;             ///< path of the checkpoint's folder
@@ -25,15 +25,15 @@ Json ToJson(const StagedRecord& record);
 /// Throws Error(kInput) "<where>: ...".
 StagedRecord RecordFromJson(const Json& json, const std::string& where);
 
-/// Whether the shards in subfolders of `root` are still what the record says.
+/// Whether the shards in subfolders of `root` still have the stamps in the record.
 bool NestedUnchanged(const StagedRecord& record, const ReadFolder& root);
 
-/// From source identity to fingerprint, over the life of many runs: one small file an identity,
-/// `<folder>/<source_id>.json`, the oldest removed beyond 512. A memo saves time and decides
-/// nothing, so what cannot be read or written is logged and passed over.
+/// Fingerprints by source identity, kept over many runs. Each identity is one small file,
+/// `<folder>/<source_id>.json`; the oldest beyond 512 are removed. A memo saves time and decides
+/// nothing, so a file that cannot be read or written is only logged.
 class StagingMemo {
  public:
-  /// An empty folder name makes a memo that remembers nothing.
+  /// With an empty folder name the memo remembers nothing.
   explicit StagingMemo(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   std::optional<StagedRecord> Find(const std::string& source_id) const;

@@ -11,7 +11,7 @@
 
 #include "orchestrator/staging/copy.h"
 #include "orchestrator/staging/fingerprint.h"
-#include "orchestrator/staging/room.h"
+#include "orchestrator/staging/free_space.h"
 #include "orchestrator/staging/root.h"
 
 namespace evald {
@@ -19,10 +19,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr useconds_t kPollMicros = 20'000;
-// Short, since who writes to the file waits meanwhile.
+// Short: writers to the file wait during each step.
 constexpr uint64_t kStepBytes = 8 << 20;
 
-// What a file system says that has no fallocate.
+// Whether the error says that the file system has no fallocate.
 bool IsUnsupported(int error_number) {
   return error_number == EOPNOTSUPP || error_number == ENOSYS;
 }
@@ -31,7 +31,7 @@ bool IsShortage(int error_number) {
   return error_number == ENOSPC || error_number == EDQUOT || error_number == ENOMEM;
 }
 
-// 0 or an errno.
+// Returns 0 or an errno.
 int Allocate(int fd, uint64_t begin, uint64_t bytes) {
   while (::fallocate(fd, 0, static_cast<off_t>(begin), static_cast<off_t>(bytes)) != 0) {
     if (errno != EINTR) return errno;
@@ -100,7 +100,7 @@ void Reservation::Take(const std::vector<FileStamp>& files) const {
       const int error_number = Allocate(fd.get(), begin, std::min(kStepBytes, file.bytes - begin));
       if (IsUnsupported(error_number)) return;
       if (IsShortage(error_number)) {
-        RemoveTree(target_);  // so that the error does not count it as others'
+        RemoveTree(target_);  // so that the error does not count it as room taken by others
         ThrowNoRoom(target_.parent_path(), bytes_needed_);
       }
       if (error_number != 0) ThrowErrno(path, "allocate", error_number);

@@ -13,9 +13,9 @@
 
 namespace evald {
 
-/// The right to look for room in a staging root and take it: one process or thread at a time, so
-/// that two never count on the same bytes. A flock on the folder itself, which ends with its
-/// process. Throws the Error of a cancelled staging when `cancel` is set while it waits.
+/// The right to look for free space in a staging root and take it. One process or thread has it at
+/// a time, so that two never count the same bytes. It is a flock on the folder itself, which ends
+/// with its process. Throws the Error of a cancelled staging if `cancel` is set while it waits.
 class RoomTurn {
  public:
   RoomTurn(const std::filesystem::path& root, const std::atomic<bool>* cancel);
@@ -24,23 +24,23 @@ class RoomTurn {
   UniqueFd folder_;
 };
 
-/// Makes every file of `files` below `target` (folders of its name too) at its length. The files
-/// must not exist. Throws Error(kInfrastructure).
+/// Makes every file of `files` below `target` with its final length, and the folders in its name.
+/// The files must not exist. Throws Error(kInfrastructure).
 void MakeTree(const std::vector<FileStamp>& files, const std::filesystem::path& target);
 
-/// Takes the room of the files that MakeTree made, where the file system can (fallocate), so that
-/// no later write finds it full. A thread of its own does it, several times as fast as a copy
-/// writes, so that reading need not wait; it holds the turn until all is taken.
+/// Takes the space of the files that MakeTree made, if the file system can (fallocate), so that no
+/// later write finds the file system full. A thread of its own does this several times as fast as a
+/// copy writes, so reading need not wait. The thread holds the turn until all space is taken.
 class Reservation {
  public:
   Reservation(RoomTurn turn, std::vector<FileStamp> files, std::filesystem::path target,
               uint64_t bytes_needed);
-  ~Reservation();  ///< gives up what is not yet taken
+  ~Reservation();  ///< gives up the space not taken yet
 
-  /// Throws Error(kInfrastructure) when it has failed: for lack of room as ThrowShortage does, with
-  /// `bytes_needed`; `target` is then gone.
+  /// Throws Error(kInfrastructure) if taking the space has failed. If there is too little, throws
+  /// like ThrowShortage with `bytes_needed`, and `target` is gone.
   void Check() const;
-  /// Waits for the end, then as Check.
+  /// Waits for the end, then does as Check.
   void Finish();
 
  private:
@@ -55,8 +55,8 @@ class Reservation {
   std::thread thread_;
 };
 
-/// How much of a file that MakeTree made has been written, by a writer that goes from its begin
-/// to its end: up to the first chunk without data, as far as the file system tells.
+/// The bytes written so far to a file that MakeTree made, by a writer that goes from begin to end:
+/// everything up to the first chunk without data, as far as the file system tells.
 uint64_t BytesWritten(const std::filesystem::path& path);
 
 }  // namespace evald

@@ -19,14 +19,14 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "orchestrator/staging/fingerprint.h"
-#include "orchestrator/staging/room.h"
+#include "orchestrator/staging/free_space.h"
 
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kRecordFile = ".evald-staged.json";
-constexpr const char* kOwnPrefix = ".evald-";  // of what is no part of the checkpoint
+constexpr const char* kOwnPrefix = ".evald-";  // files that are no part of the checkpoint
 constexpr const char* kStagingPrefix = ".staging-";
 constexpr const char* kDroppedPrefix = ".dropped-";
 constexpr const char* kKeptPrefix = ".kept-";
@@ -42,8 +42,8 @@ std::vector<std::string> EntriesOf(const fs::path& folder) {
   return names;
 }
 
-// Modes of a published folder. Where the root is no tmpfs, the content also has to reach the disk
-// before its final name does.
+// Sets the modes of a published folder. If the root is no tmpfs, the content must also reach the
+// disk before the folder gets its final name.
 void Seal(const fs::path& folder, bool sync) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const bool is_folder = entry.is_directory();
@@ -64,8 +64,8 @@ void PutFile(const fs::path& path, std::string_view content) {
   }
 }
 
-// Shared flocks on the inode, by lines such as
-// "12: FLOCK  ADVISORY  READ 4711 00:1b:42 0 EOF" (proc(5), /proc/locks).
+// Counts shared flocks on the inode, from lines such as "12: FLOCK  ADVISORY  READ 4711 00:1b:42 0
+// EOF" (proc(5), /proc/locks).
 int LeasesOn(const struct stat& info) {
   const std::string inode = fmt::format("{:02x}:{:02x}:{}", major(info.st_dev), minor(info.st_dev),
                                         static_cast<uint64_t>(info.st_ino));
@@ -82,8 +82,8 @@ int LeasesOn(const struct stat& info) {
   return count;
 }
 
-// What is wrong with a staged folder as far as lengths tell: "" for nothing. Files may have been
-// cut short or removed since, by hand or by a disk that lost power.
+// The damage to a staged folder that lengths show; "" for none. Files may have been cut short or
+// removed since, by hand or by a disk that lost power.
 std::string DamageOf(const fs::path& folder, const std::optional<StagedRecord>& record) {
   if (!record) return "its record is gone";
   uint64_t bytes = 0;
@@ -103,7 +103,7 @@ std::string DamageOf(const fs::path& folder, const std::optional<StagedRecord>& 
 }
 
 bool TryLockExclusive(int fd) {
-  // A look at the lease by another process (List, Reap) takes the lock for an instant.
+  // Another process that looks at the lease (List, Reap) takes the lock for an instant.
   constexpr int kAttempts = 3;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
@@ -161,7 +161,7 @@ StagedLease StagingRoot::Publish(const fs::path& staging, const StagedRecord& re
   PutFile(staging / kLeaseFile, "");
   Seal(staging, !IsTmpfs(path_));
   FailPoint("staging.sealed");
-  // Leased before it has a name under which anyone would drop it.
+  // The folder is leased before it has a name under which it could be dropped.
   StagedLease lease(staging);
   const fs::path folder = FolderOf(record.fingerprint);
   while (true) {
@@ -172,7 +172,7 @@ StagedLease StagingRoot::Publish(const fs::path& staging, const StagedRecord& re
       RemoveTree(staging);
       return std::move(*other);
     }
-    // Either it is just being dropped, or it is debris that nobody can lease.
+    // The folder is either just being dropped, or remains without a lease file.
     if (!fs::exists(folder / kLeaseFile)) RemoveTree(folder);
     ::usleep(2'000);
   }

@@ -14,8 +14,8 @@
 #include "evald/error.h"
 #include "orchestrator/staging/chunk_reader.h"
 #include "orchestrator/staging/fingerprint.h"
+#include "orchestrator/staging/free_space.h"
 #include "orchestrator/staging/reserve.h"
-#include "orchestrator/staging/room.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -24,7 +24,8 @@ namespace {
 constexpr useconds_t kPollMicros = 20'000;
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kOwnFilesBytes = 64 * 1024;  // folders, lease and records
-constexpr uint64_t kListedBytes = 32;  // of a file in the record of what has landed, name apart
+// Each file's part of the landed record, without its name
+constexpr uint64_t kListedBytes = 32;
 static_assert(kLandedChunkBytes == kHashChunkBytes);
 
 // Removes a half-staged folder unless it was published.
@@ -59,7 +60,7 @@ std::vector<FileStamp> StampsOf(const CheckpointLayout& layout) {
   return stamps;
 }
 
-// What was written is a whole checkpoint and the one that was read.
+// Checks that the written files are a complete checkpoint, the same as the source.
 void CheckCopy(const fs::path& folder, const CheckpointLayout& source) {
   const CheckpointLayout written = ReadCheckpointLayout(folder);
   const bool same =
@@ -151,7 +152,7 @@ struct Stager::Attempt {
 
 namespace {
 
-// The memo's folder. What a memo says is believed, so one that others could write is not used.
+// The memo's folder. A memo is believed, so a folder that others could write to is not used.
 fs::path MemoFolder(const fs::path& state) {
   if (state.empty()) return {};
   try {
@@ -181,7 +182,7 @@ StagedCheckpoint Stager::Stage(const fs::path& source, const CopyHooks& hooks) c
     reaped = true;
     if (staged) return std::move(*staged);
     if (const std::optional<OwnerLock> lock = root_.TryOwn(attempt.identity.id)) {
-      // Whoever had the lock before may have published between the look above and here.
+      // The last owner of the lock may have published since the look above.
       if (std::optional<StagedCheckpoint> other = Reuse(attempt)) return std::move(*other);
       return CopyAndPublish(attempt);
     }
@@ -192,7 +193,7 @@ StagedCheckpoint Stager::Stage(const fs::path& source, const CopyHooks& hooks) c
   }
 }
 
-// What that source had become when it was staged last.
+// The record of the last time when that source was staged.
 std::optional<StagedRecord> Stager::Known(const std::string& source_id,
                                           const ReadFolder& source) const {
   std::optional<StagedRecord> record = memo_.Find(source_id);
@@ -221,7 +222,8 @@ std::optional<StagedCheckpoint> Stager::Reuse(const Attempt& attempt) const {
       *lease = StagedLease();
       if (root_.Drop(record->fingerprint)) return std::nullopt;
       throw Error(ErrorKind::kInfrastructure,
-                  folder.string() + ": the staged files are not what was staged, and are in use",
+                  folder.string() +
+                      ": the staged files have changed since they were staged, and are in use",
                   "end the runs that use them, then stage again");
     }
     report.verified = true;
@@ -250,7 +252,18 @@ bool Stager::HasRoom(const fs::path& source) const {
   return !shortage || shortage->free + Droppable() >= bytes;
 }
 
-// Kept checkpoints that nobody uses give way.
+void Stager::CheckFits(const fs::path& source) const {
+  const uint64_t bytes = RoomNeeded(ReadCheckpointLayout(ReadFolder(source, options_.roots)));
+  for (const RoomLimit& limit : RoomIn(root_.path())) {
+    if (limit.total >= bytes) continue;
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: staging needs {} ({} bytes), and {} is {} in all", source.string(),
+                            HumanBytes(bytes), bytes, limit.what, HumanBytes(limit.total)),
+                limit.remedy);
+  }
+}
+
+// Makes room by dropping kept checkpoints without leases.
 void Stager::MakeRoom(uint64_t bytes) const {
   while (const std::optional<RoomLimit> shortage = Shortage(root_.path(), bytes)) {
     if (shortage->free + Droppable() < bytes || !root_.DropLeastRecentlyUsed()) {
@@ -259,7 +272,8 @@ void Stager::MakeRoom(uint64_t bytes) const {
   }
 }
 
-// Takes the room and copies at once: the one is much faster, and the other mostly waits at first.
+// Takes the room and copies at the same time: taking room is much faster, and copying mostly waits
+// at first.
 CopyResult Stager::CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& layout,
                                 std::optional<LandedWriter>* landed) const {
   const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
@@ -286,7 +300,7 @@ CopyResult Stager::CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& 
     reservation.Finish();
     return result;
   } catch (const Error&) {
-    reservation.Check();  // the cause rather than what came of it
+    reservation.Check();  // throws the cause and not its consequence
     throw;
   }
 }
@@ -295,7 +309,7 @@ CopyResult Stager::Copy(const Attempt& attempt, const CheckpointLayout& layout,
                         std::optional<LandedWriter>* landed) const {
   const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
   const CopyResult result = CopyIntoRoom(attempt, layout, landed);
-  // A file that came, went or changed meanwhile, whether it was copied or not.
+  // The source must not have changed, including files that were not copied.
   if (IdentifySource(attempt.source).id != attempt.identity.id) ThrowChanged(attempt.source.path());
   CheckCopy(staging, layout);
   if (options_.verify &&
@@ -313,7 +327,8 @@ StagedCheckpoint Stager::CopyAndPublish(const Attempt& attempt) const {
   const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
   StagingGuard guard(staging);
   FailPoint("staging.owned");
-  std::optional<LandedWriter> landed;  // gone before the folder is: who follows hears why
+  // Destroyed before the folder is removed, so that followers learn the reason
+  std::optional<LandedWriter> landed;
   const CopyResult result = Copy(attempt, layout, &landed);
   landed->Hide();
   FailPoint("staging.copied");
@@ -327,7 +342,7 @@ StagedCheckpoint Stager::CopyAndPublish(const Attempt& attempt) const {
   }
   record.bytes = layout.total_bytes;
   record.staged_at = WallSeconds();
-  // Before the name: whoever sees the folder finds the memo too.
+  // Written before the folder has its name: a process that sees the folder finds the memo, too.
   memo_.Store(record);
   FailPoint("staging.memo_written");
   StagedLease lease = root_.Publish(staging, record);
@@ -348,7 +363,8 @@ StagedCheckpoint Stager::CopyAndPublish(const Attempt& attempt) const {
                           std::move(report));
 }
 
-// The files have their final lengths from the start.
+// Shows another process's progress from the data in its files, which have their final lengths from
+// the start.
 void Stager::ShowOther(const Attempt& attempt) const {
   if (!attempt.hooks.progress) return;
   uint64_t done = 0, total = 0;

@@ -21,7 +21,7 @@ constexpr unsigned long kLustreMagic = 0x0BD00BD0;
 constexpr unsigned long kGpfsMagic = 0x47504653;
 constexpr unsigned long kCephMagic = 0x00C36400;
 
-// The statement's beginning is enough to know what was being done.
+// The beginning of a statement is enough to tell what failed.
 std::string Shortened(const std::string& doing) {
   constexpr size_t kShown = 60;
   return doing.size() <= kShown ? doing : doing.substr(0, kShown) + "…";
@@ -31,7 +31,7 @@ std::string Shortened(const std::string& doing) {
   if (database == nullptr) throw Error(ErrorKind::kInfrastructure, doing + ": out of memory");
   const int code = sqlite3_errcode(database) & 0xff;
   const int error_number = sqlite3_system_errno(database);
-  const char* file = sqlite3_db_filename(database, "main");  // null when it could not be opened
+  const char* file = sqlite3_db_filename(database, "main");  // null if it could not be opened
   std::string what = fmt::format("state database {}: {}: {}", file == nullptr ? "" : file,
                                  Shortened(doing), sqlite3_errmsg(database));
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) throw DatabaseDamaged(what);

@@ -23,7 +23,8 @@ class DatabaseDamaged : public Error {
               "folders") {}
 };
 
-/// A prepared SQL statement. Used as: bind in order, Step, read columns. Not thread-safe.
+/// A prepared SQL statement. Bind the parameters in order, call Step, read the columns. Not
+/// thread-safe.
 class Statement {
  public:
   Statement(sqlite3* database, std::string_view sql);
@@ -31,9 +32,9 @@ class Statement {
   Statement& Bind(int64_t value);
   Statement& Bind(double value);
   Statement& Bind(std::string_view value);
-  /// True when there is a row. Throws Error(kInfrastructure), of which DatabaseDamaged is one.
+  /// True if there is a row. Throws Error(kInfrastructure); DatabaseDamaged is one of them.
   bool Step();
-  /// Steps to the end, then resets for the next use.
+  /// Steps to the end, then resets the statement for its next use.
   void Run();
   void Reset();
 
@@ -50,21 +51,22 @@ class Statement {
   int bound_ = 0;
 };
 
-/// A SQLite database in WAL mode with synchronous=FULL: what is committed survives power loss. One
-/// thread at a time. Refuses a network file system, where SQLite's locks do not hold.
+/// A SQLite database in WAL mode with synchronous=FULL, so committed rows survive power loss. One
+/// thread at a time. Refuses a network file system: SQLite's locks do not hold there.
 class Database {
  public:
-  /// Opens or creates `file`. Throws Error(kInfrastructure) that names the file, DatabaseDamaged
-  /// when it is no database.
+  /// Opens or creates `file`. Throws Error(kInfrastructure), which names the file; DatabaseDamaged
+  /// if the file is no database.
   explicit Database(const std::filesystem::path& file);
-  /// One that is on no disk, and empty.
+  /// An empty database in memory.
   static Database InMemory();
 
   Statement Prepare(std::string_view sql) { return Statement(handle_.get(), sql); }
   void Execute(const std::string& sql);
   /// Rows that the last statement changed.
   int64_t changes() const { return sqlite3_changes(handle_.get()); }
-  /// Runs `body` in one transaction: committed when it returns, rolled back when it throws.
+  /// Runs `body` in one transaction. The transaction is committed if `body` returns, and rolled
+  /// back if it throws.
   void Transaction(const std::function<void()>& body);
 
  private:

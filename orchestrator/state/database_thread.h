@@ -12,17 +12,17 @@
 
 namespace evald {
 
-/// The one writer of the database: a thread that runs what is posted to it, many posts in one
-/// transaction when they pile up (group commit). What `done` reports is on disk.
+/// The one writer of the database: a thread that runs posted work. If posts pile up, many share one
+/// transaction (group commit). When `done` is called, the rows are on disk.
 class DatabaseThread {
  public:
-  /// `store` is used by this thread alone from now on. `failed` is called on the loop when a
-  /// transaction fails; nothing more is written after that.
+  /// From now on only this thread uses `store`. If a transaction fails, `failed` is called on the
+  /// loop, and nothing more is written.
   DatabaseThread(RunStore* store, Loop* loop, std::function<void(std::exception_ptr)> failed);
-  /// Finishes what was posted.
+  /// Finishes all posted work.
   ~DatabaseThread();
 
-  /// Runs `work` in a transaction on this thread, then `done` on the loop. From any thread.
+  /// Runs `work` in a transaction on this thread, then `done` on the loop. Any thread may call it.
   void Post(std::function<void(RunStore&)> work, std::function<void()> done = nullptr);
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kSchema = "evald-priors/1";
 
-// A member of the JSON form, which must be finite and not below zero.
+// A member of the JSON form. It must be finite and not negative.
 double Amount(const Json& json, const char* name, const std::string& where) {
   const double value = Field<double>(json, name, where);
   if (std::isfinite(value) && value >= 0) return value;
@@ -97,7 +97,7 @@ void Add(Database& database, const TaskCost& cost) {
 std::vector<TaskCost> All(Database& database) {
   std::vector<TaskCost> costs;
   Statement rows = database.Prepare("SELECT cost FROM costs ORDER BY ended DESC");
-  while (rows.Step()) {  // an estimate that is damaged is one that was never made
+  while (rows.Step()) {  // a damaged estimate counts as none
     try {
       costs.push_back(CostFromJson(ParseJson(rows.Text(0), "state.db: costs"), "state.db: costs"));
     } catch (const Error& e) {

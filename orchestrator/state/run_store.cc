@@ -10,9 +10,9 @@
 namespace evald {
 namespace {
 
-constexpr int64_t kSchemaVersion = 4;
+constexpr int64_t kSchemaVersion = 5;
 
-// Version n's statements bring a database from version n - 1. Never changed once released.
+// The statements of version n bring a database from version n - 1. They never change once released.
 constexpr const char* kVersion1 = R"sql(
 CREATE TABLE runs (
   run TEXT PRIMARY KEY,
@@ -106,9 +106,43 @@ CREATE TABLE costs (                 -- what runs measured, to estimate later on
 ) WITHOUT ROWID;
 )sql";
 
-constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2, kVersion3, kVersion4};
+// Submissions may be long. They come last in their rows, so that reading the other columns does not
+// read through them. The indexes answer lists of a user's or a checkpoint's runs: an index names
+// rows in the order of `number`.
+constexpr const char* kVersion5 = R"sql(
+CREATE TABLE ordered_runs (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,  -- names the run on the wire; never used twice
+  run TEXT NOT NULL UNIQUE,
+  output TEXT NOT NULL,
+  created REAL NOT NULL,
+  state TEXT NOT NULL,               -- queued, preparing, running, paused, done, incomplete, ...
+  name TEXT NOT NULL DEFAULT '',     -- of the model
+  user TEXT NOT NULL DEFAULT '',
+  priority INTEGER NOT NULL DEFAULT 0,
+  checkpoint TEXT NOT NULL DEFAULT '',
+  idempotency_key TEXT NOT NULL DEFAULT '',
+  resource TEXT NOT NULL DEFAULT '',         -- JSON, as the REST interface shows it; '' for a foreground run
+  submission TEXT NOT NULL DEFAULT ''        -- JSON, to start it from; '' for a foreground run
+);
+INSERT INTO ordered_runs (number, run, output, created, state, name, user, priority, checkpoint, idempotency_key,
+    resource, submission)
+  SELECT number, run, output, created, state, name, user, priority, checkpoint, idempotency_key, resource, submission
+  FROM runs ORDER BY number;
+DELETE FROM sqlite_sequence WHERE name = 'ordered_runs';
+INSERT INTO sqlite_sequence (name, seq) SELECT 'ordered_runs', seq FROM sqlite_sequence WHERE name = 'runs';
+DROP TABLE runs;
+ALTER TABLE ordered_runs RENAME TO runs;
+CREATE UNIQUE INDEX runs_by_key ON runs (user, idempotency_key) WHERE idempotency_key <> '';
+CREATE INDEX runs_by_user ON runs (user, number);
+CREATE INDEX runs_by_name ON runs (name, number);
+CREATE INDEX runs_by_checkpoint ON runs (checkpoint, number);
+CREATE INDEX runs_by_state ON runs (state, number);
+)sql";
 
-// "<table>.<column>" of all tables, and what refers to what.
+constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2, kVersion3, kVersion4,
+                                                   kVersion5};
+
+// "<table>.<column>" of all tables, and all references between tables.
 std::set<std::string> Columns(Database& database) {
   std::set<std::string> columns;
   Statement row = database.Prepare(
@@ -120,8 +154,8 @@ std::set<std::string> Columns(Database& database) {
   return columns;
 }
 
-// SQLite takes a name in the schema as it stands there: a damaged one is only one that statements
-// do not find.
+// SQLite reads a name in the schema as it is. A damaged name is only noticed when a statement does
+// not find it.
 void CheckColumns(Database& database) {
   Database sound = Database::InMemory();
   for (const char* version : kVersions) sound.Execute(version);
@@ -133,8 +167,8 @@ void CheckColumns(Database& database) {
 }
 
 void Migrate(Database& database) {
-  // A table that others refer to is replaced as https://www.sqlite.org/lang_altertable.html
-  // (section 7) says, which takes enforcement off; that cannot be done within a transaction.
+  // A table to which others refer is replaced as in https://www.sqlite.org/lang_altertable.html
+  // (section 7): foreign keys are not enforced meanwhile. A transaction cannot switch that off.
   database.Execute("PRAGMA foreign_keys=OFF");
   database.Transaction([&] {
     Statement version = database.Prepare("PRAGMA user_version");
@@ -186,7 +220,7 @@ void RunStore::SetState(const std::string& run, const std::string& state) {
 
 RunRecord RunStore::Load(const std::string& run) {
   RunRecord record;
-  std::map<int64_t, std::pair<FileKind, size_t>> place;  // file -> where it stands in the record
+  std::map<int64_t, std::pair<FileKind, size_t>> place;  // file -> its place in the record
   Statement files = database_.Prepare(
       "SELECT file, kind, task, trial, attempt, first, end, path, hash, bytes, requests, "
       "truncated, "
@@ -261,7 +295,7 @@ std::vector<int64_t> RunStore::Commit(const std::string& run, FileKind kind,
 }
 
 int64_t RunStore::DropUnfounded(const std::string& run) {
-  // A document's row is in its file's range and of its file's kind and task.
+  // A document's row must lie in the range of its file, and have the file's kind and task.
   Statement ranges = database_.Prepare(
       "DELETE FROM documents WHERE run = ? AND NOT EXISTS (SELECT 1 FROM files f WHERE f.file = "
       "documents.file "
@@ -269,7 +303,8 @@ int64_t RunStore::DropUnfounded(const std::string& run) {
       "AND documents.document >= f.first AND documents.document < f.end)");
   ranges.Bind(run).Run();
   int64_t dropped = database_.changes();
-  // Scores are those of the generations that count: both files bear the same trial and attempt.
+  // Scores must be scores of the generations that count: both files have the same trial and
+  // attempt.
   Statement scores = database_.Prepare(
       "DELETE FROM documents WHERE run = ? AND kind = 1 AND NOT EXISTS (SELECT 1 FROM documents g "
       "JOIN files gf ON gf.file = g.file JOIN files sf ON sf.file = documents.file "

@@ -9,6 +9,11 @@ constexpr const char* kColumns =
     "number, run, output, created, state, name, user, priority, checkpoint, submission, "
     "idempotency_key, resource";
 
+// The columns for showing runs. The submission may be long and is not read.
+constexpr const char* kShownColumns =
+    "number, run, output, created, state, name, user, priority, checkpoint, '', idempotency_key, "
+    "resource";
+
 RunRow RowOf(const Statement& s) {
   return {s.Integer(0), s.Text(1), s.Text(2),  s.Real(3),
           s.Text(4),    s.Text(5), s.Text(6),  static_cast<int>(s.Integer(7)),
@@ -54,6 +59,13 @@ std::optional<RunRow> FindRun(Database& database, const std::string& run) {
   return First(std::move(find));
 }
 
+std::optional<RunRow> ShowRun(Database& database, const std::string& run) {
+  Statement find = database.Prepare(
+      fmt::format("SELECT {} FROM runs WHERE run = ? AND resource <> ''", kShownColumns));
+  find.Bind(run);
+  return First(std::move(find));
+}
+
 std::optional<RunRow> FindByKey(Database& database, const std::string& user,
                                 const std::string& key) {
   Statement find = database.Prepare(fmt::format(
@@ -82,7 +94,7 @@ std::vector<RunRow> Unfinished(Database& database) {
 
 std::vector<RunRow> ListRuns(Database& database, const RunQuery& query) {
   std::string sql =
-      fmt::format("SELECT {} FROM runs WHERE submission <> '' AND number < ?", kColumns);
+      fmt::format("SELECT {} FROM runs WHERE resource <> '' AND number < ?", kShownColumns);
   const std::pair<const char*, const std::string*> filters[] = {{"state", &query.state},
                                                                 {"user", &query.user},
                                                                 {"name", &query.name},
@@ -107,7 +119,8 @@ std::set<std::string> Outputs(Database& database) {
 }
 
 int64_t LastEvent(Database& database) {
-  // Not the largest row: progress events are replaced, and a number must not come twice.
+  // The largest number ever given, not that of the largest row: progress events are replaced, and
+  // no number may come twice.
   Statement last = database.Prepare("SELECT seq FROM sqlite_sequence WHERE name = 'events'");
   return last.Step() ? last.Integer(0) : 0;
 }

@@ -12,27 +12,27 @@ namespace evald {
 
 /// A run as the database keeps it for the service.
 struct RunRow {
-  int64_t number = 0;  ///< grows with each run; names it on the wire
+  int64_t number = 0;  ///< grows with each run; messages name the run by it
   std::string run;     ///< its id
   std::string output;  ///< its folder
   double created = 0;  ///< seconds since 1970
   std::string state;
-  std::string name;  ///< of the model
+  std::string name;  ///< the model's name
   std::string user;
   int priority = 0;
   std::string checkpoint;
-  std::string submission;  ///< JSON; what it is started from again
+  std::string submission;  ///< JSON; the run is started again from it
   std::string idempotency_key;
   std::string resource;  ///< JSON; the last Run resource
 };
 
-/// A filter over runs; empty members match all.
+/// A filter of runs. An empty member matches all.
 struct RunQuery {
   std::string state;
   std::string user;
   std::string name;
   std::string checkpoint;
-  int64_t before = INT64_MAX;  ///< numbers below this one
+  int64_t before = INT64_MAX;  ///< only numbers below this one
   int limit = 50;
 };
 
@@ -51,38 +51,41 @@ struct WatchRow {
 };
 
 /// The queue of runs, the events and the watches of a service, in the tables that RunStore makes.
-/// Each function works on the connection it is given; writing ones belong to the database thread.
+/// Each function works on the given connection. Only the database thread may call the functions
+/// that write.
 namespace service_store {
 
-/// Adds a run and gives its number.
+/// Adds a run. Returns its number.
 int64_t AddRun(Database& database, const RunRow& row);
 std::optional<RunRow> FindRun(Database& database, const std::string& run);
+/// The row without its submission, which may be long.
+std::optional<RunRow> ShowRun(Database& database, const std::string& run);
 std::optional<RunRow> FindByKey(Database& database, const std::string& user,
                                 const std::string& key);
 void UpdateRun(Database& database, const std::string& run, const std::string& state, int priority,
                const std::string& resource);
 /// Runs that were submitted and are not over, oldest first.
 std::vector<RunRow> Unfinished(Database& database);
-/// Submitted runs, newest first.
+/// Submitted runs without their submissions, newest first.
 std::vector<RunRow> ListRuns(Database& database, const RunQuery& query);
 
-/// Folders of all runs.
+/// The folders of all runs.
 std::set<std::string> Outputs(Database& database);
 
 int64_t LastEvent(Database& database);
-/// Numbers events from after `sequence`: of a database that was lost it is not known how far they
-/// came.
+/// The next event gets a number greater than `sequence`. If the database was lost, the last number
+/// given is unknown.
 void SkipEvents(Database& database, int64_t sequence);
-/// Of events "run.progress" only the newest of each run is kept.
+/// Adds an event. A new "run.progress" replaces the older one of its run.
 void AddEvent(Database& database, const EventRow& event);
 /// Events after `sequence`, of one run or ("") of all, oldest first.
 std::vector<EventRow> EventsAfter(Database& database, const std::string& run, int64_t sequence,
                                   int limit);
 
-/// Adds a watch; one that is there stays as it is.
+/// Adds a watch. A watch that exists stays unchanged.
 void AddWatch(Database& database, const WatchRow& row);
 void RemoveWatch(Database& database, const std::string& watch);
-/// All, oldest first.
+/// All watches, oldest first.
 std::vector<WatchRow> ListWatches(Database& database);
 
 }  // namespace service_store

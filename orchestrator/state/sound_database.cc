@@ -18,8 +18,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kName = "state.db";
-// Checking reads the whole file: all of it, with the order of its rows, up to the first size; its
-// structure up to the second; beyond, damage is found when a page is read.
+// A check reads the whole file. Files up to the first size are checked completely, with the order
+// of their rows. Files up to the second size have only their structure checked. In larger files,
+// damage is found when a page is read.
 constexpr uintmax_t kIntegrityBytesMax = 64ull << 20;
 constexpr uintmax_t kQuickBytesMax = 1ull << 30;
 
@@ -28,15 +29,17 @@ UniqueFd LockShared(const fs::path& state_dir) {
   const fs::path file = state_dir / "state.lock";
   UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) ThrowErrno(file, "open", errno);
-  while (::flock(lock.get(), LOCK_SH) != 0) {  // held exclusively only while files are renamed
+  // Another process holds it exclusively only while it checks and replaces a damaged database.
+  while (::flock(lock.get(), LOCK_SH) != 0) {
     if (errno != EINTR) ThrowErrno(file, "flock", errno);
   }
   return lock;
 }
 
-// Numbers in the header that SQLite takes for those of a newer format, which it may not write to,
-// and not for damage (https://www.sqlite.org/fileformat.html, 1.3): write and read version, schema
-// format. Not while the database is open: to close any descriptor of it gives up SQLite's locks.
+// Checks the numbers in the header (write and read version, schema format). A damaged number looks
+// to SQLite like a newer format to which it may not write, and not like damage
+// (https://www.sqlite.org/fileformat.html, 1.3). Call it only before the database is open: closing
+// any descriptor of the file would release SQLite's locks.
 void CheckHeader(const fs::path& file) {
   constexpr int kVersionMax = 2, kSchemaFormatMax = 4;
   std::array<unsigned char, 100> header{};
@@ -78,7 +81,7 @@ void RenameIfThere(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0 && errno != ENOENT) ThrowErrno(from, "rename", errno);
 }
 
-// The WAL goes first: the frames of a damaged database must never meet the fresh one.
+// The WAL is renamed first: the frames of a damaged database must never meet the fresh one.
 fs::path SetAside(const fs::path& file) {
   const fs::path away = FreeName(file);
   RenameIfThere(file.string() + "-wal", away.string() + "-wal");
@@ -108,13 +111,13 @@ SoundDatabase OpenSoundDatabase(const fs::path& state_dir,
     }
   }
   fs::path away;
-  try {  // whoever had the lock before may have done it
+  try {  // an earlier holder of the lock may have replaced the database
     Database database = OpenAndCheck(file, migrate);
     ::flock(lock.get(), LOCK_SH);
     return {std::move(lock), std::move(database), {}};
   } catch (const DatabaseDamaged& damage) {
     away = SetAside(file);
-    log::Warn("{}; it is set aside as {}, and what counts is found again in the runs' folders",
+    log::Warn("{}; it is set aside as {}, and a new one is filled from the runs' folders",
               damage.message(), away.string());
   }
   Database database = OpenAndCheck(file, migrate);

@@ -8,7 +8,8 @@
 namespace evald {
 namespace {
 
-// A command ends with its line; a property also ends at ',' and ':'.
+// Escapes text in a workflow command: a command ends with its line; a property also ends at ',' and
+// ':'.
 std::string Escaped(const std::string& text, bool property) {
   std::string escaped;
   for (const char c : text) {

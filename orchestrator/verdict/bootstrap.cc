@@ -8,9 +8,14 @@ namespace evald {
 namespace {
 
 constexpr double kUndefinedShareMax = 0.01;
+// Judging takes time for each of these: more documents are left out in groups, and drawn less
+// often.
+constexpr size_t kLeftOutMax = 1000;
+constexpr double kDrawsMax = 3e8;
+constexpr int kReplicatesMin = 2000;
 
-// Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators": the finalizer of
-// SplitMix64, used as a function of a counter.
+// The finalizer of SplitMix64, used as a function of a counter (Steele, Lea and Flood 2014, "Fast
+// splittable pseudorandom number generators").
 uint64_t Mixed(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -37,19 +42,24 @@ Resample Everything(const std::vector<size_t>& sizes) {
   return all;
 }
 
-// Efron's acceleration for several samples, from the drop without each document in turn.
+// Efron's acceleration for several samples, from the drops without one document each, or of many
+// documents, without one of kLeftOutMax groups each: the acceleration of the sum of a group's
+// documents among as many sums is that of the documents.
 double Acceleration(const BootstrapInput& input) {
   double cubes = 0, squares = 0;
   Resample all = Everything(input.sizes);
   for (size_t s = 0; s < input.sizes.size(); ++s) {
     const size_t size = input.sizes[s];
     if (size < 2) continue;
-    const double n = static_cast<double>(size);
-    std::vector<double> without(size);
-    all[s].pop_back();
-    for (size_t left_out = size; left_out-- > 0;) {
-      without[left_out] = input.drop(all);
-      if (left_out > 0) all[s][left_out - 1] = static_cast<uint32_t>(left_out);
+    const size_t groups = std::min(size, kLeftOutMax);
+    const double n = static_cast<double>(groups);
+    std::vector<double> without;
+    for (size_t group = 0; group < groups; ++group) {
+      all[s].clear();
+      for (size_t i = 0; i < size; ++i) {
+        if (i % groups != group) all[s].push_back(static_cast<uint32_t>(i));
+      }
+      without.push_back(input.drop(all));
     }
     all[s] = Everything({size})[0];
     const double mean = std::accumulate(without.begin(), without.end(), 0.0) / n;
@@ -61,6 +71,12 @@ double Acceleration(const BootstrapInput& input) {
   }
   const double a = cubes / (6 * std::pow(squares, 1.5));
   return std::isfinite(a) ? a : 0;
+}
+
+int ReplicatesOf(const BootstrapInput& input) {
+  const double documents = std::accumulate(input.sizes.begin(), input.sizes.end(), 0.0);
+  const double affordable = std::max<double>(kReplicatesMin, kDrawsMax / documents);
+  return static_cast<int>(std::min<double>(input.replicates, affordable));
 }
 
 class BcaEvidence : public Evidence {
@@ -78,8 +94,8 @@ class BcaEvidence : public Evidence {
   double Upper(double error) const override { return Quantile(1 - error); }
 
  private:
-  // The share of replicates below `x`, ties by half; never closer to 0 or 1 than their number
-  // tells.
+  // The share of replicates below `x`, with ties by half. It is never closer to 0 or 1 than the
+  // number of replicates shows.
   double Share(double x) const {
     const auto below = std::lower_bound(sorted_.begin(), sorted_.end(), x) - sorted_.begin();
     const auto up_to = std::upper_bound(sorted_.begin(), sorted_.end(), x) - sorted_.begin();
@@ -89,7 +105,8 @@ class BcaEvidence : public Evidence {
 
   // The error at which a bound would be `x`: the inverse of Quantile.
   double Level(double x) const {
-    if (sorted_.front() == sorted_.back()) {  // no spread: certain, but for the replicates' number
+    // No spread: certain, except for the number of replicates
+    if (sorted_.front() == sorted_.back()) {
       const double floor = 1 / (static_cast<double>(sorted_.size()) + 1);
       return x < sorted_.front() ? floor : x > sorted_.front() ? 1 - floor : 0.5;
     }
@@ -125,15 +142,15 @@ std::unique_ptr<Evidence> Bootstrap(const BootstrapInput& input) {
   const double estimate = input.drop(resample);
   if (!std::isfinite(estimate)) return nullptr;
   std::vector<double> drops;
-  drops.reserve(static_cast<size_t>(input.replicates));
-  for (int r = 0; r < input.replicates; ++r) {
+  const int replicates = ReplicatesOf(input);
+  drops.reserve(static_cast<size_t>(replicates));
+  for (int r = 0; r < replicates; ++r) {
     Draw(input, r, &resample);
     const double drop = input.drop(resample);
     if (std::isfinite(drop)) drops.push_back(drop);
   }
-  const double undefined =
-      static_cast<double>(input.replicates) - static_cast<double>(drops.size());
-  if (drops.empty() || undefined > kUndefinedShareMax * input.replicates) return nullptr;
+  const double undefined = static_cast<double>(replicates) - static_cast<double>(drops.size());
+  if (drops.empty() || undefined > kUndefinedShareMax * replicates) return nullptr;
   std::sort(drops.begin(), drops.end());
   const double acceleration = Acceleration(input);
   return std::make_unique<BcaEvidence>(estimate, std::move(drops), acceleration);

@@ -7,13 +7,15 @@
 #include <limits>
 
 #include "evald/error.h"
-#include "metrics/aggregations.h"
+#include "metrics/scoring/aggregations.h"
+#include "metrics/scoring/metrics.h"
+#include "metrics/scoring/score_number.h"
 
 namespace evald {
 namespace {
 
-// The values of one stratum on both sides, in the order of doc_id. One side alone leaves `other`
-// empty.
+// The values of one stratum on both sides, in the order of doc_id. `other` is empty if there is
+// only one side.
 struct Stratum {
   std::vector<Json> mine, other;
 };
@@ -23,7 +25,7 @@ double Numeric(const Json& value) {
                                              : NumberFromScore(value);
 }
 
-// The aggregate over the drawn positions; NaN where it is not defined on them.
+// The aggregate over the drawn positions; NaN if it is not defined on them.
 class Aggregator {
  public:
   Aggregator(std::vector<Json> values, std::string aggregation)
@@ -66,7 +68,8 @@ bool Near(double a, double b) {
   return std::abs(a - b) <= 1e-9 * std::max({1.0, std::abs(a), std::abs(b)});
 }
 
-// Aggregations that could have made the metric: the one its task names, else what its name implies.
+// Aggregations that may have made the metric: the one that its task names, otherwise those that its
+// name implies.
 std::vector<std::string> PossibleAggregations(const ResultSet& set, const std::string& task,
                                               const std::string& metric) {
   std::vector<std::string> possible;
@@ -82,9 +85,8 @@ std::vector<std::string> PossibleAggregations(const ResultSet& set, const std::s
       if (aggregation.is_string()) add(aggregation.get<std::string>());
     }
   }
-  add(metric == "mcc"                   ? "matthews_corrcoef"
-      : metric.ends_with("_perplexity") ? "weighted_perplexity"
-                                        : metric);
+  const Metric* const served = FindMetric(metric);
+  add(served == nullptr ? metric : served->aggregation);
   add("mean");
   return possible;
 }
@@ -116,8 +118,9 @@ bool ZeroOrOne(const std::vector<Json>& values) {
                      [](const Json& v) { return Numeric(v) == 0 || Numeric(v) == 1; });
 }
 
-// One side's value minus, where there is one, the other's, with strata drawn apart: `sign` turns it
-// into a drop, `offset` is what a lone side is held against.
+// Bootstraps one side's value, minus the other's if there is one, and draws in each stratum apart.
+// `sign` turns the difference into a drop. `offset` is the value that a single side is compared
+// with.
 std::shared_ptr<const Evidence> BootstrapOf(const std::vector<Stratum>& strata,
                                             const std::string& aggregation, double sign,
                                             double offset, std::string* why) {
@@ -149,7 +152,8 @@ std::shared_ptr<const Evidence> BootstrapOf(const std::vector<Stratum>& strata,
   return evidence;
 }
 
-// Documents of all leaves in one stratum, unless the group's value is the mean of its tasks.
+// Puts the documents of all leaves into one stratum, unless the group's value is the mean of its
+// tasks.
 std::vector<Stratum> Merged(std::vector<Stratum> strata, bool weigh_by_size) {
   if (!weigh_by_size || strata.size() < 2) return strata;
   Stratum all;
@@ -246,7 +250,7 @@ MetricValuesOf ReadMetric(ResultSet* set, const MetricKey& key) {
   for (const std::string& task : set->Leaves(key.task)) {
     const TaskSamples& samples = set->Samples(task);
     const auto filter = samples.find(key.filter);
-    if (filter == samples.end()) continue;  // a group's task that has not the metric
+    if (filter == samples.end()) continue;  // a task of the group without the metric
     found.leaves.push_back({task, &filter->second, {}});
     std::vector<Json>& values = found.leaves.back().values;
     values = AllValues(found.leaves.back(), key);

@@ -28,7 +28,7 @@ std::vector<HolmStep> Holm(const std::vector<double>& p, double alpha) {
   double error = 0, adjusted = 0;
   for (size_t i = 0; i < order.size(); ++i) {
     const double left = static_cast<double>(order.size() - i);
-    // After the first that stands, all others stand too, tested at the level of that one.
+    // After the first hypothesis that stands, all others stand too, tested at its level.
     if (!stopped) error = alpha / left;
     adjusted = std::max(adjusted, std::min(1.0, left * p[order[i]]));
     stopped = stopped || p[order[i]] > error;

@@ -8,7 +8,7 @@ namespace evald {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kHalvings = 200;  // more than a double's digits; bisection stops moving before
+constexpr int kHalvings = 200;  // more than a double's digits: bisection stops moving before
 
 // The x in [low, high] at which a falling function crosses `level`.
 double Crossing(const std::function<double(double)>& falling, double level, double low,
@@ -21,7 +21,7 @@ double Crossing(const std::function<double(double)>& falling, double level, doub
   return low + (high - low) / 2;
 }
 
-// A score test: (difference from `drop`) / (standard deviation under it), falling in `drop`,
+// A score test: (difference from `drop`) / (standard deviation under it). It falls in `drop` and is
 // inverted for bounds within [low, high].
 class ScoreEvidence : public Evidence {
  public:
@@ -40,7 +40,7 @@ class ScoreEvidence : public Evidence {
   virtual double Statistic(double drop) const = 0;
   virtual double Low() const = 0;   // the least possible drop
   virtual double High() const = 0;  // the largest
-  // Beyond what is possible there is no doubt.
+  // Drops beyond the possible ones are certain.
   double Score(double drop) const {
     if (drop < Low()) return kInfinity;
     if (drop > High()) return -kInfinity;
@@ -111,7 +111,7 @@ class WilsonEvidence : public ScoreEvidence {
 double NormalCdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
 double NormalQuantile(double probability) {
-  // The upper half by symmetry: there NormalCdf has no digits left to tell two z apart.
+  // The upper half follows by symmetry: there NormalCdf has no digits left to tell two z apart.
   if (probability > 0.5) return -NormalQuantile(1 - probability);
   return -Crossing([](double x) { return NormalCdf(-x); }, probability, 0, 40);
 }
@@ -119,8 +119,8 @@ double NormalQuantile(double probability) {
 double McNemarOneSided(int64_t lost, int64_t gained) {
   const int64_t n = lost + gained;
   if (lost <= 0) return 1;
-  // The tail from its largest term outwards; each term is the former times a ratio below 1 once
-  // past the middle. From the other side where that is the shorter way.
+  // Sums the tail from its largest term outwards. Past the middle, each term is the last one times
+  // a ratio below 1. Sums the other tail if that is shorter.
   const bool upper = lost > n / 2;
   const int64_t from = upper ? lost : lost - 1;
   double term = std::exp(std::lgamma(n + 1.0) - std::lgamma(from + 1.0) -

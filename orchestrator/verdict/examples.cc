@@ -15,7 +15,7 @@ constexpr size_t kTasksMax = 20;
 constexpr size_t kLinesMax = 1000;
 constexpr size_t kBytesMax = 1500;
 
-// The end of a long prompt, the beginning of a long answer.
+// Keeps the end of a long prompt, or the beginning of a long answer.
 std::string Cut(const std::string& text, bool keep_end) {
   if (text.size() <= kBytesMax) return text;
   std::string cut = keep_end ? "…" : "";
@@ -66,8 +66,8 @@ void Describe(const Json& line, Example* example) {
   example->answer = AnswerOf(line);
 }
 
-// The first wrong answers of a samples file, without reading more of it than that takes, and no
-// more than its beginning: a run must not wait for its page.
+// The first wrong answers of a samples file. Reads no more of the file than needed, and only its
+// beginning: a run must not wait for its page.
 std::vector<Example> FirstWrong(const ResultSet& set, const std::string& task,
                                 const std::string& metric, const std::string& filter) {
   std::vector<Example> examples;
@@ -85,7 +85,7 @@ std::vector<Example> FirstWrong(const ResultSet& set, const std::string& task,
   return examples;
 }
 
-// The answers of these documents, from a samples file.
+// Adds these documents' answers from a samples file.
 void ReadTexts(const ResultSet& set, const std::string& task, const std::string& filter,
                std::map<int64_t, Example>* examples, bool of_baseline) {
   set.ForEachSample(task, [&](size_t, Json&& line) {

@@ -7,9 +7,8 @@
 
 namespace evald {
 
-/// A few wrong answers of each task for the page, those that the baseline had right first. Only
-/// metrics of right or wrong; texts are cut. Tasks without samples have none. `baseline` may be
-/// null.
+/// A few wrong answers of each task for the page, first those that the baseline had right. Only for
+/// right-or-wrong metrics. Texts are cut. Tasks without samples have none. `baseline` may be null.
 std::vector<Example> WrongAnswers(ResultSet* candidate, ResultSet* baseline);
 
 }  // namespace evald

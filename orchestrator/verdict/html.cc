@@ -29,8 +29,8 @@ summary { cursor: pointer; } dt { color: var(--faint); font-size: .85rem; margin
 pre { margin: .15rem 0; white-space: pre-wrap; font-size: .85rem; }
 )";
 
-// Characters that turn the direction of writing are written out (Printable): a name is not to look
-// like another one.
+// Escapes text for HTML. Characters that change the direction of writing are spelled out
+// (Printable), so that no name can look like another one.
 std::string Html(const std::string& text) {
   std::string escaped;
   for (const char c : ReplaceInvalidUtf8(text)) {
@@ -51,7 +51,7 @@ std::string Html(const std::string& text) {
         escaped += "&#39;";
         break;
       default:
-        // What HTML's characters do not include, and nothing else, is replaced.
+        // Only characters that HTML does not allow are replaced.
         escaped += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
     }
   }
@@ -81,7 +81,7 @@ class TableWriter {
     }
     text_ += "</tr></thead>\n<tbody>\n";
   }
-  // Cells are HTML; the first is the row's header.
+  // Adds a row. Cells are HTML; the first is the row's header.
   void Row(const std::vector<std::string>& cells) {
     text_ += "<tr>";
     for (size_t i = 0; i < cells.size(); ++i) {
@@ -115,7 +115,7 @@ std::string Gates(const Verdict& verdict) {
   return "<h2>Gates</h2>\n" + table.Finish();
 }
 
-std::string Comparisons(const Verdict& verdict) {
+std::string ComparisonsHtml(const Verdict& verdict) {
   if (verdict.comparisons.empty()) return "";
   TableWriter table("The same documents compared in pairs", {{"Task"},
                                                              {"Metric"},
@@ -197,7 +197,7 @@ std::string VerdictHtml(const Verdict& verdict, const Json& results,
       text += fmt::format("<li>{}</li>", Html(problem));
     text += "</ul>\n";
   }
-  return text + Gates(verdict) + Comparisons(verdict) + Results(results) + Examples(examples) +
+  return text + Gates(verdict) + ComparisonsHtml(verdict) + Results(results) + Examples(examples) +
          "</main>\n</body>\n</html>\n";
 }
 

@@ -22,7 +22,7 @@ std::optional<ResultSet> OpenBaseline(const GatePolicy& policy, const ReadRoots&
   }
 }
 
-// Whether it is the folder of a run that has no results yet.
+// Whether `path` is the folder of a run without results.
 bool IsUnfinished(const fs::path& path, const ReadRoots& roots) {
   if (!roots.HasFolder(path)) return false;
   const ReadFolder folder(path, roots);

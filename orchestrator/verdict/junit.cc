@@ -7,7 +7,8 @@
 namespace evald {
 namespace {
 
-// Text for XML 1.0: its five entities, and '?' for control characters that it cannot hold.
+// Text for XML 1.0: escapes its five entities, and puts '?' for control characters that it cannot
+// hold.
 std::string Xml(const std::string& text) {
   std::string escaped;
   for (const char c : ReplaceInvalidUtf8(text)) {
@@ -41,7 +42,7 @@ std::string Xml(const std::string& text) {
 }
 
 struct Case {
-  std::string classname, name, element, type, message;  // no element: it passed
+  std::string classname, name, element, type, message;  // no element: the case passed
 };
 
 Case CaseOf(const GateResult& result) {

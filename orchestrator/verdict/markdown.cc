@@ -66,7 +66,7 @@ std::string Gates(const Verdict& verdict) {
   return text + "\n";
 }
 
-std::string Comparisons(const Verdict& verdict) {
+std::string ComparisonsMarkdown(const Verdict& verdict) {
   if (verdict.comparisons.empty()) return "";
   std::string text =
       "### Against the baseline\n\n| Task | Metric | Candidate | Baseline | Difference | 95 % "
@@ -97,7 +97,7 @@ std::string VerdictMarkdown(const Verdict& verdict, const Json& results) {
   text += "\n" + Gates(verdict);
   for (const std::string& problem : verdict.problems) text += fmt::format("- {}\n", Md(problem));
   if (!verdict.problems.empty()) text += "\n";
-  text += Comparisons(verdict);
+  text += ComparisonsMarkdown(verdict);
   text +=
       "### Results\n\n| Task | Metric | Filter | Value | Standard error | Documents "
       "|\n|---|---|---|--:|--:|--:|\n";

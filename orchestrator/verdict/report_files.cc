@@ -20,7 +20,7 @@ void WriteReport(const std::string& file, const std::string& text) {
   WriteOutput(path, text);
 }
 
-// The step's summary may hold what earlier commands of the step wrote.
+// Appends to the step's summary, which may hold text of earlier commands of the step.
 void AppendSummary(const std::string& text) {
   const char* file = std::getenv("GITHUB_STEP_SUMMARY");
   if (file == nullptr || file[0] == '\0') return;

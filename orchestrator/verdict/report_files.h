@@ -7,19 +7,19 @@
 
 namespace evald {
 
-/// What the command line says of gates; empty members say nothing.
+/// The options of the command line about gates. An empty member is not given.
 struct VerdictOptions {
-  std::string gates;                  ///< a policy file instead of eval.yaml's gates
-  std::string baseline;               ///< instead of the policy's
+  std::string gates;                  ///< a policy file in place of eval.yaml's gates
+  std::string baseline;               ///< in place of the policy's
   std::string junit, markdown, html;  ///< files to write
 };
 
-/// eval.yaml's policy with what the command line says in its place. Reads the policy file. Throws
-/// Error(kUsage).
+/// eval.yaml's policy, replaced where the command line says otherwise. Reads the policy file.
+/// Throws Error(kUsage).
 GatePolicy PolicyOf(const VerdictOptions& options, const GatePolicy& policy);
 
-/// Writes the reports that were asked for, and, where `folder` is that of a complete run,
-/// `report.html` and (with gates) `verdict.json` there. In a GitHub workflow appends to the step's
+/// Writes the requested reports. If `folder` is the folder of a complete run, also writes
+/// `report.html` and (with gates) `verdict.json` there. In a GitHub workflow, appends to the step's
 /// summary. Throws Error.
 void WriteReports(const VerdictOptions& options, const Judgement& judgement,
                   const std::filesystem::path& folder);

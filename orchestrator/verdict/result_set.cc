@@ -22,13 +22,13 @@ constexpr uint64_t kLineBytesMax = uint64_t{64} << 20;
 constexpr size_t kLinesMax = 2'000'000;  // a comparison keeps a line's scores in memory
 constexpr size_t kNameBytesMax = 300;    // of a model's name in a label
 
-// A results file, open, and the folder of its samples.
+// An open results file, and the folder of its samples.
 struct Found {
   ReadFolder folder;
   std::string name;
 };
 
-// The results file that `path` means.
+// Finds the results file for `path`.
 Found FindResults(const fs::path& path, const ReadRoots& roots) {
   if (roots.HasFile(path)) return {ReadFolder(path.parent_path(), roots), path.filename().string()};
   const ReadFolder folder(path, roots);
@@ -149,7 +149,7 @@ std::vector<std::pair<std::string, std::string>> ResultSet::Metrics(const std::s
 std::string ResultSet::SamplesName(const std::string& task) const {
   const std::string name = fmt::format("samples_{}{}.jsonl", FolderNameOf(task), suffix_);
   if (folder_.HasFile(name) || !WrongWithName(task).empty()) return name;
-  // The harness writes a name as it stands, also one with a space, say.
+  // The harness writes a name unchanged, for example one with a space.
   const std::string theirs = fmt::format("samples_{}{}.jsonl", task, suffix_);
   return folder_.HasFile(theirs) ? theirs : name;
 }

@@ -11,7 +11,7 @@ namespace evald {
 namespace {
 
 constexpr double kDefaultResolution =
-    0.02;  // 2 points; of other scales 2 % of the baseline's value
+    0.02;  // 2 points; on other scales 2 % of the baseline's value
 constexpr Tier kTiers[] = {Tier::kCritical, Tier::kSupporting, Tier::kAdvisory};
 
 void Set(GateResult* result, Outcome outcome, ExitStatus status, std::string cause) {
@@ -78,7 +78,7 @@ void JudgeDrop(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseli
     Set(result, Outcome::kInconclusive, ExitStatus::kInconclusive, comparison.why_none);
 }
 
-// Fills in what can be said of one gate by itself.
+// Fills in the parts of a gate's result that do not depend on other gates.
 void Prepare(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline,
              const Verdict& verdict, GateResult* result) {
   const Gate& gate = result->gate;
@@ -104,7 +104,7 @@ void Prepare(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline
 
 std::string Percent(double error) { return fmt::format("{:.4g} %", 100 * (1 - error)); }
 
-// A drop in words: a negative one is a gain.
+// Words a drop, or a gain if it is negative.
 std::string DecisionCause(const GateResult& result) {
   const Decision& decision = *result.decision;
   const std::string what =
@@ -155,7 +155,7 @@ void DecideTier(Tier tier, Verdict* verdict) {
   }
 }
 
-// Every task and metric that both sides have and whose direction is known.
+// Compares every task and metric that both sides have and whose direction is known.
 std::vector<Comparison> CompareAll(ResultSet* candidate, ResultSet* baseline) {
   std::vector<Comparison> comparisons;
   for (const auto& [task, entry] : candidate->results()["results"].items()) {
@@ -241,7 +241,7 @@ MetricKey ResolveMetric(const Gate& gate, const ResultSet& set) {
 
 namespace {
 
-// A suite may have hundreds of tasks.
+// The first few names: a suite may have hundreds of tasks.
 std::string Some(const std::vector<std::string>& names) {
   constexpr size_t kShownMax = 12;
   const std::vector<std::string> shown(
@@ -250,7 +250,8 @@ std::string Some(const std::vector<std::string>& names) {
   return Join(shown, ", ") + (names.size() > kShownMax ? ", ..." : "");
 }
 
-// Documents are compared under the metric and the filter that the candidate will have.
+// Checks that the baseline has the metric and filter under which the candidate's documents will be
+// compared.
 void CheckDrop(const Gate& gate, const MetricKey& key, const ResultSet& expected,
                const ResultSet& baseline) {
   Gate same = gate;

@@ -7,18 +7,19 @@
 
 #include "evald/error.h"
 #include "evald/json.h"
+#include "orchestrator/config/gates.h"
 #include "orchestrator/verdict/comparison.h"
 #include "orchestrator/verdict/decide.h"
-#include "orchestrator/verdict/gates.h"
 
 namespace evald {
 
-/// What became of one gate.
+/// The result of one gate.
 struct GateResult {
   Gate gate;
   MetricKey key;
   Outcome outcome = Outcome::kNotScored;
-  ExitStatus status = ExitStatus::kDone;      ///< what it asks for if it is critical
+  /// The exit status that it asks for if it is critical
+  ExitStatus status = ExitStatus::kDone;
   std::string cause;                          ///< one sentence for people
   std::optional<double> candidate, baseline;  ///< the values in the results
   std::optional<Comparison> comparison;       ///< drops only
@@ -29,7 +30,7 @@ struct GateResult {
   bool blocks() const { return gate.tier == Tier::kCritical && status != ExitStatus::kDone; }
 };
 
-/// A policy applied to a run. What every report shows and every program reads.
+/// A policy applied to a run. All reports are made from it.
 struct Verdict {
   ExitStatus status = ExitStatus::kDone;      ///< of the command
   ExitStatus run_status = ExitStatus::kDone;  ///< of the evaluation, without gates
@@ -43,23 +44,23 @@ struct Verdict {
   int Count(Outcome outcome) const;
 };
 
-/// Of several exit statuses the one that is reported: in the order 2, 3, 1, 4, 0.
+/// Which of two exit statuses is reported: the earlier one in the order 2, 3, 1, 4, 0.
 ExitStatus Foremost(ExitStatus a, ExitStatus b);
 
-/// Applies a policy. `baseline` may be null when no gate needs one. Never throws for what is wrong
-/// with one gate: it is then not scored, with its cause and status. Throws Error(kInput) when a
-/// task outside the gates cannot be compared.
+/// Applies a policy. `baseline` may be null if no gate needs one. Does not throw for a fault of one
+/// gate: that gate is not scored, with its cause and status. Throws Error(kInput) if a task outside
+/// the gates cannot be compared.
 Verdict Judge(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline,
               ExitStatus run_status, const std::vector<std::string>& problems);
 
-/// Refuses before a run what could only fail after it: Error(kUsage) for a gate on a task that is
-/// not evaluated or on a metric or filter that its task does not have; for a drop without a
-/// baseline, and where the baseline lacks the metric or its samples (kInput). `expected` has the
-/// results that the run will have, with any values. `baseline` is null where there is none, or
-/// where the one that the policy names has no results yet.
+/// Refuses, before a run, gates that could only fail after it. Throws Error(kUsage) for a gate on a
+/// task that is not evaluated, or on a metric or filter that its task does not have, and for a drop
+/// without a baseline. Throws Error(kInput) if the baseline lacks the metric or its samples.
+/// `expected` has the results that the run will have, with any values. `baseline` is null if there
+/// is none, or if the policy's baseline has no results yet.
 void CheckPolicy(const GatePolicy& policy, const ResultSet& expected, const ResultSet* baseline);
 
-/// The (metric, filter) that a gate means among those of an entry. Throws Error(kUsage).
+/// The (metric, filter) of an entry that a gate means. Throws Error(kUsage).
 MetricKey ResolveMetric(const Gate& gate, const ResultSet& set);
 
 /// verdict.json (docs/formats.md).

@@ -67,7 +67,7 @@ Json ToJson(const Comparison& comparison) {
     json["why_none"] = comparison.why_none;
     return json;
   }
-  // The table speaks of candidate minus baseline, evidence of the drop.
+  // The table gives candidate minus baseline; evidence is about the drop.
   const Evidence& evidence = *comparison.evidence;
   const double sign = comparison.higher_is_better ? -1 : 1;
   const double a = sign * evidence.Lower(kTableError / 2),

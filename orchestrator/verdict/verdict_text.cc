@@ -7,7 +7,7 @@
 namespace evald {
 namespace {
 
-std::string Comparisons(const Verdict& verdict) {
+std::string ComparisonsText(const Verdict& verdict) {
   std::vector<TextRow> rows = {{"Task", "Metric", "Candidate", "Baseline", "Difference",
                                 "95 % interval", "p", "Pairs", "Lost", "Gained"}};
   std::string notes;
@@ -44,7 +44,7 @@ std::string Comparisons(const Verdict& verdict) {
 
 std::string VerdictText(const Verdict& verdict) {
   std::string text;
-  if (!verdict.comparisons.empty()) text += Comparisons(verdict);
+  if (!verdict.comparisons.empty()) text += ComparisonsText(verdict);
   if (verdict.gates.empty()) return text;
   std::vector<TextRow> rows = {{"Gate", "Tier", "Value", "Baseline", "Outcome"}};
   std::string causes;

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/weight_index.h"
 #include "evald/error.h"
@@ -19,10 +20,11 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kEntriesMax = 1'000'000;
-constexpr size_t kNamedMax = 10'000;  // by an index; checkpoints have hundreds of shards
+// Files named by an index; checkpoints have hundreds of shards
+constexpr size_t kNamedMax = 10'000;
 constexpr double kRefusedSeconds = 600;
 
-// Sizes and times of what would be staged; "" when something cannot be looked at just now.
+// A hash of the sizes and times of the files to stage; "" if one cannot be looked at now.
 std::string IdentityOf(const CheckpointLayout& layout) {
   std::string text;
   for (const CheckpointFile& file : layout.files) {
@@ -34,11 +36,11 @@ std::string IdentityOf(const CheckpointLayout& layout) {
   return HashHex(text);
 }
 
-// A checkpoint's files at one moment, found without opening any.
+// The stamp of a checkpoint's files at one moment, found without opening any.
 struct Stamp {
   std::string quiet;  // names, sizes, times of content
-  std::string exact;  // devices, inodes and times of inodes too, which some file systems make up
-                      // anew at each look
+  // Also devices, inodes and change times, which some file systems make up anew at each look
+  std::string exact;
 };
 
 Stamp StampOf(const ReadFolder& checkpoint, const std::vector<std::string>& named) {
@@ -61,7 +63,7 @@ Stamp StampOf(const ReadFolder& checkpoint, const std::vector<std::string>& name
   return {HashHex(quiet), HashHex(quiet + exact)};
 }
 
-// The files that its index names: they may lie in folders below, and may not be there yet.
+// The files that the index names. They may lie in subfolders, and may not exist yet.
 std::vector<std::string> NamedByIndex(const ReadFolder& checkpoint) {
   std::vector<std::string> named;
   if (!checkpoint.HasFile(kWeightIndexFile)) return named;
@@ -71,7 +73,7 @@ std::vector<std::string> NamedByIndex(const ReadFolder& checkpoint) {
       if (named.size() < kNamedMax && (named.empty() || named.back() != entry.shard))
         named.push_back(entry.shard);
     }
-  } catch (const Error&) {  // the check says why
+  } catch (const Error&) {  // the later check reports the reason
     named.clear();
   }
   return named;
@@ -112,6 +114,14 @@ std::vector<FoundCheckpoint> CheckpointScan::Scan(double now_s, const std::atomi
   for (const std::string& name : folder.Names(".", kEntriesMax)) {
     if (ending != nullptr && *ending) break;
     if (name[0] == '.' || !folder.HasFolder(name)) continue;
+    if (!IsUtf8(name)) {  // no message, record or answer could name the checkpoint
+      if (before.count(name) == 0) {
+        log::Warn("{}: the folder '{}' is passed over: its name is not UTF-8; rename it",
+                  folder_.string(), name);
+      }
+      seen_[name];
+      continue;
+    }
     const ReadFolder checkpoint = folder.Folder(name);
     struct stat about{};
     if (!marker_.empty() && !checkpoint.Stat(marker_, &about)) continue;
@@ -128,7 +138,7 @@ std::vector<FoundCheckpoint> CheckpointScan::Scan(double now_s, const std::atomi
   return found;
 }
 
-// Nothing is opened before the files are at rest, and nothing again before one of them has changed.
+// No file is opened before all files are at rest, and none again before one has changed.
 bool CheckpointScan::IsWhole(const ReadFolder& checkpoint, double now_s, Seen* seen) {
   try {
     Stamp stamp = StampOf(checkpoint, seen->named);
@@ -143,7 +153,7 @@ bool CheckpointScan::IsWhole(const ReadFolder& checkpoint, double now_s, Seen* s
     seen->exact = stamp.exact;
     seen->checked_s = now_s;
     return !seen->identity.empty();
-  } catch (const Error& e) {  // its folder cannot be listed
+  } catch (const Error& e) {  // the checkpoint's folder cannot be listed
     log::Debug("{}: {}", checkpoint.path().string(), e.what());
     return false;
   }
@@ -165,7 +175,7 @@ void CheckpointScan::Check(const ReadFolder& checkpoint, Seen* seen) {
     const CheckpointLayout layout = ReadCheckpointLayout(checkpoint);
     CheckShards(layout);
     seen->identity = IdentityOf(layout);
-  } catch (const Error& e) {  // not whole yet, or not a checkpoint
+  } catch (const Error& e) {  // not complete yet, or no checkpoint
     log::Debug("{}: {}", checkpoint.path().string(), e.what());
   }
 }

@@ -11,45 +11,46 @@
 
 namespace evald {
 
-/// A checkpoint under a watched folder that is whole and has come to rest.
+/// A complete checkpoint at rest in a watched folder.
 struct FoundCheckpoint {
   std::filesystem::path path;
   std::string name;      ///< of its folder
-  std::string identity;  ///< of its files: names, sizes, times
+  std::string identity;  ///< hash of its files' names, sizes and times
 };
 
-/// Looks for whole checkpoints among the subfolders of a folder. A checkpoint is whole when all
-/// that evald stages is there: each shard that the index names, as long as its header says. It has
-/// come to rest when `marker` lies in it, or, without one, when nothing of it changed for
-/// `settle_s`. Half of one, then, is never found, only later.
+/// Finds complete checkpoints among the subfolders of a folder. A checkpoint is complete if all
+/// files that evald stages are there: each shard that the index names, as long as its header says.
+/// It is at rest if it holds `marker` or, without a marker, if none of its files changed for
+/// `settle_s`. So an unfinished checkpoint is never found early.
 ///
-/// A checkpoint is opened and parsed (its index, its shards' headers) once it is at rest, and again
-/// only after a file of it has changed, by device, inode, size and times. One that was refused is
-/// tried again after ten minutes, since a file system may have failed for a moment. One thread at a
-/// time.
+/// A checkpoint is opened and parsed (its index and its shards' headers) once it is at rest. It is
+/// parsed again only if one of its files has changed, by device, inode, size and times. A refused
+/// checkpoint is tried again after ten minutes, since a file system may have failed for a moment.
+/// One thread at a time.
 class CheckpointScan {
  public:
-  /// The folder and its checkpoints lie below `roots`.
+  /// The folder and its checkpoints must lie below `roots`.
   CheckpointScan(std::filesystem::path folder, std::string marker, double settle_s,
                  ReadRoots roots = {});
 
-  /// What is there now, by training step (the last number in the name), then by name. `now_s` is
-  /// any clock that only goes forward. Once `ending` is set, it leaves out what it has not looked
-  /// at. Throws Error(kInput) when the folder cannot be read.
+  /// The checkpoints there now, by training step (the last number in the name), then by name.
+  /// `now_s` is any monotonic clock. Once `ending` is set, checkpoints not yet looked at are left
+  /// out. Throws Error(kInput) if the folder cannot be read.
   std::vector<FoundCheckpoint> Scan(double now_s, const std::atomic<bool>* ending = nullptr);
-  /// There are folders that may become checkpoints.
+  /// Whether there are folders that may become checkpoints.
   bool unsettled() const { return unsettled_; }
-  /// One of them has changed lately and may be at rest before long.
+  /// Whether one of them has changed lately and may soon be at rest.
   bool settling() const { return settling_; }
 
  private:
   struct Seen {
-    std::string quiet;   ///< what must not change for it to be at rest; "" before the first look
-    double since_s = 0;  ///< when that changed last
+    /// Stamp that must not change for it to be at rest; "" before the first look
+    std::string quiet;
+    double since_s = 0;              ///< when `quiet` last changed
     std::vector<std::string> named;  ///< files that its index names
-    std::string exact;               ///< its files when they were checked; "" before that
+    std::string exact;               ///< stamp of its files when they were checked; "" before that
     double checked_s = 0;
-    std::string identity;  ///< what came of the check: "" where it was refused
+    std::string identity;  ///< the check's result; "" if it was refused
   };
   bool IsWhole(const ReadFolder& checkpoint, double now_s, Seen* seen);
   bool AtRest(const std::string& quiet, double now_s, Seen* seen);
@@ -63,7 +64,7 @@ class CheckpointScan {
   bool settling_ = false;
 };
 
-/// The training step in a checkpoint's name: its last run of digits; -1 for none.
+/// The training step in a checkpoint's name: its last run of digits; -1 if it has none.
 int64_t StepOf(const std::string& name);
 
 }  // namespace evald

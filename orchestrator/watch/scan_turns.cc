@@ -20,7 +20,7 @@ std::shared_ptr<void> ScanTurns::Wait(const std::string& user, const std::atomic
   return {this, [user](ScanTurns* turns) { turns->Leave(user); }};
 }
 
-// Nobody who came before may go.
+// Whether it may go: no one who came before may.
 bool ScanTurns::MayGo(Waiting::const_iterator who) const {
   if (at_work_.size() >= at_once_ || at_work_.contains(*who)) return false;
   for (auto before = waiting_.begin(); before != who; ++before) {

@@ -10,16 +10,15 @@
 
 namespace evald {
 
-/// Who may look through a watched folder now: few watches at a time, and one of each user, in the
-/// order in which they came. So many watches cost no more than a few threads' work, and a file
-/// system that hangs holds up the watches of its own user only, until users of that kind hold all
-/// places. Any thread.
+/// Lets few watches at a time look through their folders, and one watch of each user, in the order
+/// in which they came. So many watches cost only a few threads' work. A hanging file system holds
+/// up the watches of its own user only, unless such users hold all places. Any thread.
 class ScanTurns {
  public:
   explicit ScanTurns(size_t at_once) : at_once_(at_once) {}
 
-  /// Waits for a turn of `user` and gives it; the turn is over when the last copy of it goes.
-  /// Nothing where `ending` was set before the turn came. This outlives the turn.
+  /// Waits for a turn of `user` and returns it. The turn ends when its last copy is destroyed.
+  /// Nothing if `ending` is set before the turn comes. This object outlives the turn.
   std::shared_ptr<void> Wait(const std::string& user, const std::atomic<bool>& ending);
 
  private:
@@ -30,7 +29,7 @@ class ScanTurns {
   const size_t at_once_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  Waiting waiting_;                // users, in the order in which they came
+  Waiting waiting_;                // users in the order in which they came
   std::set<std::string> at_work_;  // users
 };
 

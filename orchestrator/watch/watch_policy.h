@@ -9,18 +9,19 @@
 
 namespace evald {
 
-/// Which checkpoints of a training run are evaluated.
+/// The choice of a training run's checkpoints to evaluate.
 enum class WatchWhich {
   kAll,     ///< each one, in order
-  kNewest,  ///< the newest one there is whenever the last one is done; the rest is passed over
-  kEvery,   ///< the n-th, 2n-th, ... that arrives
+  kNewest,  ///< the newest one each time the last is done; the others are passed over
+  kEvery,   ///< every n-th that arrives: the n-th, the 2n-th, ...
 };
 
-/// What a watch remembers: it decides about each checkpoint once.
+/// A watch's memory. It decides once about each checkpoint.
 struct WatchMemory {
-  std::set<std::string> decided;     ///< "<name> <identity>" of those submitted or passed over
-  int64_t arrived = 0;               ///< how many
-  std::vector<std::string> waiting;  ///< runs submitted and not known to be over
+  /// "<name> <identity>" of checkpoints submitted or passed over
+  std::set<std::string> decided;
+  int64_t arrived = 0;               ///< number of checkpoints that arrived
+  std::vector<std::string> waiting;  ///< submitted runs that are not known to be over
 };
 std::string MemoryKey(const FoundCheckpoint& checkpoint);
 
@@ -29,8 +30,8 @@ struct WatchDecision {
   std::vector<FoundCheckpoint> pass_over;
 };
 
-/// What to do with what was found. `waiting` is how many of the watch's runs are not over. A pure
-/// function; the caller adds what it carried out to the memory.
+/// Decides about the checkpoints that were found. `waiting` is the number of the watch's runs that
+/// are not over. A pure function; the caller adds to the memory what it carried out.
 WatchDecision DecideWatch(WatchWhich which, int every, const std::vector<FoundCheckpoint>& found,
                           const WatchMemory& memory, size_t waiting);
 

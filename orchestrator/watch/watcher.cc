@@ -20,9 +20,9 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::chrono::milliseconds kGap{100};  // between two looks, whatever wakes it
-constexpr double kSoonSeconds =
-    1;  // while something is coming to rest, it looks sooner, but not more often
+constexpr std::chrono::milliseconds kGap{100};  // the shortest time between two looks
+// While a checkpoint is coming to rest, looks are closer, but not closer than this
+constexpr double kSoonSeconds = 1;
 
 double Now() { return static_cast<double>(MonotonicMicros()) / 1e6; }
 
@@ -64,7 +64,7 @@ void Watcher::Stop() {
 
 void Watcher::Wake() {
   const uint64_t one = 1;
-  if (::write(wake_fd_, &one, sizeof one) < 0) return;  // full: it is awake already
+  if (::write(wake_fd_, &one, sizeof one) < 0) return;  // the counter is full: it is awake already
 }
 
 void Watcher::Main() {
@@ -77,7 +77,7 @@ void Watcher::Main() {
       Look();
       Trouble("");
     } catch (const Error& e) {
-      Trouble(e.what());  // a file system that is away may come back
+      Trouble(e.what());  // an absent file system may come back
     }
     if (!ending_) Wait();
   }
@@ -89,7 +89,8 @@ void Watcher::Trouble(const std::string& why) {
   trouble_ = why;
 }
 
-// Until something appears, or it is time to look anyway: sooner while something is coming to rest.
+// Waits until a checkpoint may have appeared, or until the next look is due: sooner while a
+// checkpoint is coming to rest.
 void Watcher::Wait() {
   std::this_thread::sleep_for(kGap);
   const double soon = std::max(kSoonSeconds, options_.settle_s / 2);
@@ -122,12 +123,12 @@ std::vector<std::string> Watcher::Look() {
   }
   for (const FoundCheckpoint& checkpoint : decision.submit) {
     Submit(checkpoint, &runs);
-    if (undecided_ || ending_) break;  // the order is kept
+    if (undecided_ || ending_) break;  // so that the order is kept
   }
   return runs;
 }
 
-// The key makes a submission whose memory was lost the one of then.
+// The key makes a repeated submission, after the memory was lost, the same as the first.
 void Watcher::Submit(const FoundCheckpoint& checkpoint, std::vector<std::string>* runs) {
   const std::string key = "watch-" + HashHex(options_.scope + "\n" + checkpoint.path.string() +
                                              " " + MemoryKey(checkpoint));
@@ -159,12 +160,13 @@ void Watcher::Remember(const FoundCheckpoint& checkpoint) {
   SaveMemory();
 }
 
-// Written down with the next decision: to wait for a run that is over costs a look.
+// Forgets runs that are over. The file is written with the next decision: a forgotten entry costs
+// only a look.
 void Watcher::ForgetRunsThatAreOver() {
   std::erase_if(memory_.waiting, [this](const std::string& run) { return actions_.is_over(run); });
 }
 
-// A damaged file keeps no service from starting: what was submitted is found again by its key.
+// A damaged file does not stop the service: submitted checkpoints are found again by their keys.
 void Watcher::LoadMemory() {
   if (options_.memory.empty() || !fs::exists(options_.memory)) return;
   const std::string where = options_.memory.string();

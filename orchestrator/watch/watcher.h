@@ -15,68 +15,70 @@
 namespace evald {
 
 struct WatchOptions {
-  std::filesystem::path checkpoints;  ///< the folder that checkpoints appear in
+  std::filesystem::path checkpoints;  ///< the folder in which checkpoints appear
   WatchWhich which = WatchWhich::kAll;
   int every = 1;
-  std::string marker;   ///< a file that says that a checkpoint is complete; "" for none
-  double settle_s = 5;  ///< without a marker: how long nothing of it may change
-  double poll_s = 5;    ///< the folder is looked at so often, also where inotify sees nothing
-  /// Where the watch remembers what it has decided, over restarts.
+  std::string marker;   ///< a file that marks a complete checkpoint; "" for none
+  double settle_s = 5;  ///< without a marker: seconds without a change of any file
+  double poll_s = 5;    ///< interval of looks at the folder, even if inotify sees nothing
+  /// The file in which the watch keeps its decisions, over restarts.
   std::filesystem::path memory;
-  /// What it evaluates by, in a word: part of a submission's key, so that two watches of one folder
+  /// The eval.yaml in a word. It is part of a submission's key, so that two watches of one folder
   /// do not take each other's runs for their own.
   std::string scope;
   bool may_be_missing = false;  ///< the folder may appear later
-  ReadRoots roots;              ///< below which the folder and its checkpoints lie
-  ScanTurns* turns = nullptr;   ///< outlives the watcher; nullptr: it looks whenever it wants to
-  std::string user;             ///< whose turn a look takes
+  ReadRoots roots;              ///< the folder and its checkpoints lie below them
+  /// Outlives the watcher; nullptr: the watcher looks whenever it wants
+  ScanTurns* turns = nullptr;
+  std::string user;  ///< the user whose turn a look takes
 };
 
-/// What a watch did about a checkpoint.
+/// A watch's decision about a checkpoint.
 struct WatchNote {
   std::string checkpoint;  ///< name of its folder
-  std::string decision;    ///< submitted, passed-over, refused, or postponed (is tried again)
-  std::string run;         ///< of a submitted one
-  std::string detail;      ///< why, for refused and postponed
+  std::string decision;    ///< submitted, passed-over, refused, or postponed (to be tried again)
+  std::string run;         ///< of a submitted checkpoint
+  std::string detail;      ///< the reason, if refused or postponed
 };
 
-/// Watches a folder and submits each new whole checkpoint once. Wakes by inotify where the file
-/// system tells of changes, else by polling; looks ten times a second at most, whatever wakes it.
-/// Runs on a thread of its own.
+/// Watches a folder and submits each new complete checkpoint once. inotify wakes it if the file
+/// system reports changes, otherwise polling. It looks at most ten times a second. Runs on a thread
+/// of its own.
 class Watcher {
  public:
   struct Actions {
-    /// Submits a run for a checkpoint and gives its id; equal `key`s mean the same submission.
-    /// Throws Error: kInput and kUsage pass the checkpoint over, others are tried again later.
+    /// Submits a run for a checkpoint and returns its id. Equal `key`s mean the same submission.
+    /// Throws Error: after kInput and kUsage the checkpoint is passed over, after others it is
+    /// tried again later.
     std::function<std::string(const FoundCheckpoint& checkpoint, const std::string& key)> submit;
     std::function<bool(const std::string& run)> is_over;
-    /// After each decision.
+    /// Called after each decision.
     std::function<void(const WatchNote& note)> tell;
-    /// Why the folder cannot be looked at; "" when it can again. Called when that changes.
+    /// Called with the reason why the folder cannot be looked at, and with "" when it can again.
     std::function<void(const std::string& why)> trouble;
   };
 
-  /// Reads the memory; a damaged one counts as none. Throws Error(kUsage) when the folder is
-  /// missing and may not be.
+  /// Reads the memory; a damaged one is ignored. Throws Error(kUsage) if the folder is missing and
+  /// may not be.
   Watcher(WatchOptions options, Actions actions);
-  /// As Stop().
+  /// Calls Stop().
   ~Watcher();
 
   void Start();
-  /// Has the thread end, and does not wait for that. Any thread.
+  /// Tells the thread to end, and does not wait. Any thread.
   void End();
-  /// Whether no thread is at work. Not while Start() is called.
+  /// Whether no thread is at work. Not to be called during Start().
   bool ended() const { return !thread_.joinable() || ended_; }
-  /// Ends the thread; waits for a look under way.
+  /// Ends the thread. Waits for a look under way.
   void Stop();
-  /// Removes the memory's file, and writes none from now on. Any thread.
+  /// Removes the memory's file and writes none from now on. Any thread.
   void Forget();
-  /// Looks once, now. Not while started. Gives the ids of the runs submitted.
+  /// Looks once, now, and returns the ids of the submitted runs. Not while the thread runs.
   std::vector<std::string> Look();
-  /// Looks soon. Any thread.
+  /// Has the thread look soon. Any thread.
   void Wake();
   const WatchOptions& options() const { return options_; }
-  /// Everything found is decided and all submitted runs are over.
+  /// Whether all checkpoints found are decided and all submitted runs are over.
   bool settled();
 
  private:
@@ -96,10 +98,10 @@ class Watcher {
   std::string trouble_;
   bool undecided_ = false;
   int wake_fd_ = -1;     // eventfd
-  int inotify_fd_ = -1;  // -1 where there is none
+  int inotify_fd_ = -1;  // -1 if there is none
   std::atomic<bool> ending_{false};
   std::atomic<bool> ended_{false};
-  std::mutex file_mutex_;  // the memory's file
+  std::mutex file_mutex_;  // guards the memory's file
   bool forgotten_ = false;
   std::thread thread_;
 };

@@ -1,12 +1,12 @@
-// Requests to the service. A server with tokens answers 401 at first: the token is asked for, kept for
-// as long as the tab lives, and sent with every request.
+// Requests to the service. A server with tokens answers 401 at first. The page then asks for the
+// token, keeps it as long as the tab lives, and sends it with every request.
 
 import { askToken } from './token.js';
 
 const kTokenKey = 'evald.token';
 const kTimeoutMs = 60_000;
 
-/** An answer that is none: RFC 9457's members where the service gave them. */
+/** An error answer, with RFC 9457's members if the service gave them. */
 class Problem extends Error {
   constructor(status, detail, remedy) {
     super(detail);
@@ -19,7 +19,7 @@ export function token() {
   return sessionStorage.getItem(kTokenKey) ?? '';
 }
 
-/** fetch() with the token; asks for one as long as the service wants another. */
+/** fetch() with the token. Asks for a token as long as the service refuses the one used. */
 export async function send(path, options = {}) {
   for (let refused = false; ; refused = true) {
     const used = token();
@@ -27,7 +27,7 @@ export async function send(path, options = {}) {
     if (used) headers.Authorization = `Bearer ${used}`;
     const response = await fetch(path, { ...options, headers, credentials: 'omit' });
     if (response.status !== 401) return response;
-    if (token() !== used) continue;  // another request has got a new one meanwhile
+    if (token() !== used) continue;  // another request has got a new token meanwhile
     const given = await askToken(refused || used !== '');
     if (given === null) throw new Problem(401, 'This server wants a token.', 'Reload the page to give one.');
     sessionStorage.setItem(kTokenKey, given);
@@ -39,7 +39,7 @@ async function problemOf(response) {
   try {
     body = await response.json();
   } catch {
-    // Not a problem document.
+    // The body is no problem document.
   }
   return new Problem(response.status, body.detail || body.title || `the server answered ${response.status}`, body.remedy);
 }
@@ -65,7 +65,7 @@ export function get(path, parameters = {}) {
   return json(text ? `${path}?${text}` : path, {});
 }
 
-/** As get(), but null where there is nothing (404) or nothing yet (409). */
+/** Like get(), but null if there is nothing (404) or nothing yet (409). */
 export async function find(path) {
   try {
     return await get(path);

@@ -118,7 +118,7 @@ class CheckpointsView {
       ],
     });
     table.setRows(tasks);
-    // The runs themselves: one line under the tasks.
+    // The runs themselves are one line below the tasks.
     table.node.querySelector('table').append(el('tfoot', {}, el('tr', {}, el('th', { scope: 'row', class: 'pin' }, 'Run'),
       shown.map((one) => el('td', { class: 'number' }, el('a', { href: linkTo('run', [one.run.id]), 'aria-label': `Run of ${one.name}`, 'data-step': true }, 'open'), ' ',
         verdictOf(one.run) ? badge(verdictOf(one.run)) : isOver(one.run) && one.run.state === 'done' ? null : badge(one.run.state))))));
@@ -135,7 +135,7 @@ class CheckpointsView {
 
   #beside({ tasks, checkpoints }) {
     const scored = checkpoints.filter((one) => one.scores.size > 0);
-    if (scored.length < 2) return el('p', { class: 'muted' }, 'As soon as two checkpoints have scores.');
+    if (scored.length < 2) return el('p', { class: 'muted' }, 'It is shown as soon as two checkpoints have scores.');
     const select = (label, chosen) => {
       const node = el('select', {}, scored.map((one) => el('option', { value: one.path, selected: one === chosen }, one.name)));
       return [node, el('label', {}, label, node)];

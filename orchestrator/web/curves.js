@@ -1,4 +1,4 @@
-// A task's scores over training steps, as a picture whose points are links to their runs.
+// A task's scores over training steps, as a picture. Its points are links to their runs.
 
 import { el, freshId, svg, visible } from './dom.js';
 import { count, number, score } from './format.js';
@@ -11,7 +11,7 @@ const kLeft = 40;
 const kRight = 12;
 const kTop = 10;
 const kBottom = 24;
-const kDenseFrom = 40;  // points: a band in place of their lines
+const kDenseFrom = 40;  // from this many points on, a band replaces their error bars
 
 function rangeOf(points) {
   const low = Math.min(...points.map((point) => point.entry.value - (point.entry.stderr ?? 0)));
@@ -28,7 +28,7 @@ function describe(points) {
   return `${points.length} checkpoints, from ${say(points[0])} to ${say(points.at(-1))}; highest ${say(best)}. The table has all values.`;
 }
 
-/** `points`: {x, label, entry, run} in order of x; at least one. */
+/** `points`: {x, label, entry, run} in order of x, at least one. */
 export function curve(task, points) {
   const [low, high] = rangeOf(points);
   const first = points[0].x, last = points.at(-1).x;
@@ -48,7 +48,7 @@ export function curve(task, points) {
       svg('text', { x: kLeft - 7, y: y(tick) + 4, 'text-anchor': 'end', 'aria-hidden': 'true' }, String(tick)));
   }
   const labelled = points.length <= 5 ? points.map((point) => point.x) : niceTicks(first, last, 4);
-  let free = -Infinity;  // where the label before ends
+  let free = -Infinity;  // end of the previous label
   for (const value of last > first ? labelled : [first]) {
     const text = points.find((point) => point.x === value)?.short ?? count(value);
     const half = text.length * 3.4;
@@ -77,13 +77,13 @@ export function curve(task, points) {
     picture, readout);
 }
 
-// One standard error to either side of the curve.
+// One standard error on each side of the curve.
 function bandOf(points, x, y) {
   const edge = (sign) => points.map(({ x: step, entry }) => `${x(step).toFixed(1)} ${y(entry.value + sign * (entry.stderr ?? 0)).toFixed(1)}`);
   return `M${edge(1).join('L')}L${edge(-1).reverse().join('L')}Z`;
 }
 
-// One stop for Tab in each chart; arrows go from point to point.
+// Each chart is one stop for Tab. Arrow keys go from point to point.
 function rove(event, links) {
   const at = links.indexOf(document.activeElement);
   const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: links.length - 1 }[event.key];

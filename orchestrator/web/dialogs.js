@@ -1,9 +1,10 @@
-// Dialogs: the browser's own element, which keeps the focus inside and gives it back.
+// Dialogs: the browser's own element, which keeps the focus inside and gives it back when it
+// closes.
 
 import { el, freshId } from './dom.js';
 
-/** Opens a dialog and resolves with what `close` was called with, null when it was dismissed.
- * `build(close)` gives the content. */
+/** Opens a dialog. Resolves with the argument of `close`, or null if the dialog was dismissed. `build(close)`
+ * returns the content. */
 export function openDialog(title, build) {
   return new Promise((resolve) => {
     const id = freshId('dialog');
@@ -27,7 +28,7 @@ export function dialogIsOpen() {
   return document.querySelector('dialog[open]') !== null;
 }
 
-/** Asks before something that cannot be undone; true when it shall be done. */
+/** Asks before an action that cannot be undone. True if the person agrees. */
 export async function confirmed(title, text, action) {
   return (await openDialog(title, (close) => [
     el('p', {}, text),

@@ -1,8 +1,9 @@
-// Elements made by hand. Text only ever becomes text nodes: nothing here reads markup.
+// Makes elements. Text only ever becomes text nodes: nothing here reads markup.
 
 const kSvg = 'http://www.w3.org/2000/svg';
 
-/** Text with the characters written out that change the direction of writing: a name is not to look like another. */
+/** Text whose characters that change the direction of writing are spelled out, so that no name looks like
+ * another. */
 export function visible(text) {
   return text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16)}`);
 }
@@ -20,7 +21,7 @@ function fill(node, attributes, children) {
   return node;
 }
 
-/** An HTML element; strings among the children become text. */
+/** An HTML element. Strings among the children become text. */
 export function el(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
@@ -30,15 +31,15 @@ export function svg(tag, attributes, ...children) {
   return fill(document.createElementNS(kSvg, tag), attributes, children);
 }
 
-/** A name or a path that a narrow column breaks between its parts rather than anywhere. */
+/** A name or a path that a narrow column breaks between its parts. */
 export function breakable(text) {
   return text.split(/(?<=[_/.-])/).flatMap((part, index) => (index > 0 ? [el('wbr'), part] : [part]));
 }
 
 const shown = new WeakMap();
 
-/** Puts what `build` gives into `node`, unless it was put there for an equal `key`: what a person has
- * focused or selected stays when nothing changed. */
+/** Puts the result of `build` into `node`, unless the last result there was for an equal `key`. So a focus or
+ * a selection stays if nothing changed. */
 export function show(node, key, build) {
   const text = JSON.stringify(key);
   if (shown.get(node) === text) return;
@@ -54,7 +55,7 @@ export function freshId(prefix) {
 let waiting = '';
 let timer = 0;
 
-/** Says `text` to screen readers, politely; of several within a second only the last. */
+/** Says `text` to screen readers, politely. Only the last of several texts within a second is said. */
 export function announce(text) {
   waiting = text;
   if (timer) return;
@@ -64,12 +65,12 @@ export function announce(text) {
   }, 1000);
 }
 
-/** What stands where there is nothing yet. */
+/** The content of a place that has no data yet. */
 export function empty(title, ...rest) {
   return el('div', { class: 'empty' }, el('strong', {}, title), ...rest);
 }
 
-/** Something went wrong: what, and what to do. */
+/** An error: the failure and its remedy. */
 export function problem(error) {
   return el('div', { class: 'note bad', role: 'alert' }, el('strong', {}, error.message || String(error)),
     error.remedy ? el('p', {}, error.remedy) : null);

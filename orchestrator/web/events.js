@@ -1,11 +1,11 @@
-// Server-Sent Events over fetch(): EventSource cannot send a token. Goes on after the last event seen
-// when a connection is lost.
+// Server-Sent Events over fetch(), since EventSource cannot send a token. After a lost connection
+// the stream goes on after the last event seen.
 
 import { send } from './api.js';
 
 const kFirstWaitMs = 1_000;
 const kLongestWaitMs = 30_000;
-const kSilenceMs = 45_000;  // the service says every 15 s that it lives
+const kSilenceMs = 45_000;  // the service gives a sign of life every 15 s
 
 /** Cuts a stream of text into events (https://html.spec.whatwg.org/multipage/server-sent-events.html). */
 export class EventParser {
@@ -14,7 +14,7 @@ export class EventParser {
   #type = '';
   #data = [];
 
-  /** Events that end in `text`: {id, type, data}. */
+  /** Returns the events that end in `text`: {id, type, data}. */
   push(text) {
     this.#rest += text;
     const lines = this.#rest.split(/\r\n|\n|\r(?!$)/);
@@ -41,8 +41,8 @@ export class EventParser {
   }
 }
 
-// A browser has six connections for all pages of a service together: one that is not looked at, or was left and
-// is kept for the Back button, must not hold one.
+// A browser has six connections for all pages of one service together. A page that nobody looks at,
+// or that is kept for the Back button, must not hold one.
 const visible = () => document.visibilityState !== 'hidden';
 const shown = () => (visible() ? Promise.resolve() : new Promise((resolve) => {
   document.addEventListener('visibilitychange', () => resolve(shown()), { once: true });
@@ -50,8 +50,8 @@ const shown = () => (visible() ? Promise.resolve() : new Promise((resolve) => {
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Follows `path` while the page is looked at: `onEvent` gets each event's JSON, `onState` "connecting",
- * "live" or "lost", and whether events may be missing since the last time it was live. */
+/** Follows `path` while the page is visible. `onEvent` gets each event's JSON. `onState` gets "connecting",
+ * "live" or "lost", and whether events may be missing since the page was last live. */
 export async function follow(path, onEvent, onState) {
   let last = '';
   let wait = kFirstWaitMs;

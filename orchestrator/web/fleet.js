@@ -1,4 +1,4 @@
-// Hosts, their devices and workers, what waits, what is watched, what is staged.
+// Hosts with their devices and workers, waiting runs, watched folders, staged checkpoints.
 
 import { get } from './api.js';
 import { breakable, el, empty, problem, show, svg } from './dom.js';
@@ -14,7 +14,8 @@ const kNamed = 50;
 
 const runLink = (id, name) => el('a', { href: linkTo('run', [id]), 'data-step': true }, name ?? id);
 
-/** What each device did since the page was opened, at most the last two minutes: device -> [{at, state}]. */
+/** The states of each device since the page was opened, at most of the last two minutes: device -> [{at,
+ * state}]. */
 const seen = new Map();
 
 function note(workers) {
@@ -151,7 +152,7 @@ class FleetView {
       const made = host.devices.map((device) => {
         const worker = workers.find((one) => one.host === host.id && one.device === device.id);
         const card = old.get(device.id) ?? el('div', { 'data-device': device.id });
-        // The strip moves all the time: only it is made anew while the rest stands.
+        // The strip moves all the time, so it is the only part that is always made anew.
         show(card, [device, worker ?? null, nameOfFingerprint(worker?.fingerprint)], () => deviceCard(host, device, worker));
         const moving = card.querySelector('.strip');
         if (moving && worker) moving.replaceWith(strip(host.id, worker));
@@ -167,7 +168,7 @@ class FleetView {
 export function openFleet(main) {
   const view = new FleetView(main);
   view.load();
-  loadRuns({ limit: kNamed }).then(() => view.load(), () => {});  // names of what is staged
+  loadRuns({ limit: kNamed }).then(() => view.load(), () => {});  // names of staged checkpoints
   const timer = setInterval(() => view.load(), kPollMs);
   const off = onChange((ids) => ids.has('') && view.load());
   return () => {

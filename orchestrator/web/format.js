@@ -1,4 +1,4 @@
-// How values are written.
+// The written form of values.
 
 const kDash = '\u2013';
 
@@ -8,7 +8,7 @@ export function number(value, digits = 3) {
   return Number(text) === 0 ? text.replace('-', '') : text;
 }
 
-/** `0.775 ± 0.047`; the value alone where its standard error is not known. */
+/** `0.775 ± 0.047`; only the value if its standard error is unknown. */
 export function score(entry) {
   if (!entry || typeof entry.value !== 'number') return kDash;
   return typeof entry.stderr === 'number' ? `${number(entry.value)} \u00b1 ${number(entry.stderr)}` : number(entry.value);
@@ -55,7 +55,7 @@ export function took(run) {
   return duration(Math.max(0, (end - Date.parse(run.started)) / 1000));
 }
 
-/** Local time: today's as a time, others with their date. */
+/** Local time. A time of today without a date, others with their date. */
 export function time(text) {
   if (!text) return kDash;
   const date = new Date(text);

@@ -1,4 +1,4 @@
-// A run's verdict: what each gate asked for and what became of it (docs/gates.md).
+// A run's verdict: the condition of each gate and its outcome (docs/gates.md).
 
 import { el } from './dom.js';
 import { count, number } from './format.js';
@@ -23,7 +23,7 @@ const kColumns = [
 
 /** Nodes for a verdict.json. */
 export function gatesOf(verdict) {
-  const table = new Table({ caption: 'Gates: a drop is positive where the run is worse than its baseline', columns: kColumns,
+  const table = new Table({ caption: 'Gates: a drop is positive if the run is worse than its baseline', columns: kColumns,
     idOf: (gate) => gate.name });
   table.setRows(verdict.gates ?? []);
   return [

@@ -1,4 +1,5 @@
-// Single keys. They do nothing while a person types or a dialog is open, and can be turned off.
+// Single keys. They have no effect while a person types or a dialog is open, and a person can
+// switch them off.
 
 import { dialogIsOpen, openDialog } from './dialogs.js';
 import { el } from './dom.js';
@@ -28,7 +29,7 @@ function setEnabled(on) {
   try {
     localStorage.setItem(kKey, on ? 'on' : 'off');
   } catch {
-    // Storage is forbidden: they stay on.
+    // Storage is forbidden: the keys stay on.
   }
 }
 
@@ -44,7 +45,7 @@ function showHelp() {
   ]);
 }
 
-// Things to step through are marked with data-step: links of runs, samples.
+// Elements to step through are marked with data-step: links of runs, samples.
 function step(by) {
   const stops = [...document.querySelectorAll('main [data-step]')].filter((stop) => stop.getClientRects().length > 0);
   if (stops.length === 0) return;

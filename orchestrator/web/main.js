@@ -31,7 +31,7 @@ function onOpened(view) {
   }
   const heading = document.querySelector('main h1');
   document.title = heading ? `${heading.textContent} \u00b7 evald` : 'evald';
-  if (!first) heading?.focus();  // a screen reader reads where it is now
+  if (!first) heading?.focus();  // a screen reader reads the new view's heading
   first = false;
 }
 

@@ -1,12 +1,12 @@
 // Samples of two runs, document by document. Both files are in the order of their documents, so two
-// cursors are enough, however long they are.
+// cursors are enough for files of any length.
 
 import { get, runPath } from './api.js';
 
 const kPage = 50;
 
-/** The samples of one run's task, page after page as they are wanted. `correct`: true, false or
- * undefined for any. */
+/** The samples of one run's task. Pages are loaded as they are needed. `correct`: true, false, or undefined
+ * for both. */
 export async function* samplesOf(run, task, filter, correct) {
   let cursor = '';
   do {
@@ -16,13 +16,13 @@ export async function* samplesOf(run, task, filter, correct) {
   } while (cursor !== null);
 }
 
-/** The filter of a task's first sample, and how many lines the file has. */
+/** The filter of a task's first sample, and the number of lines of the file. */
 export async function firstSample(run, task) {
   const page = await get(runPath(run, 'samples', task), { limit: 1 });
   return { filter: page.samples[0]?.filter ?? '', total: page.total };
 }
 
-/** {left, right} of equal doc_id; with `outer` also those that one side lacks (null). */
+/** {left, right} of equal doc_id. With `outer` also documents that one side lacks (null). */
 async function* joined(left, right, outer) {
   let a = await left.next();
   let b = await right.next();
@@ -40,7 +40,7 @@ async function* joined(left, right, outer) {
 
 const docOf = (pair) => (pair.left ?? pair.right).doc_id;
 
-// Two sequences of pairs as one, in the order of their documents.
+// Merges two sequences of pairs in the order of their documents.
 async function* merged(one, other) {
   let a = await one.next();
   let b = await other.next();
@@ -55,7 +55,7 @@ async function* merged(one, other) {
   }
 }
 
-/** What can be looked at, and how it is called. */
+/** The choices of samples to look at, and their labels. */
 export const kShown = {
   differ: 'one right, one wrong',
   lost: 'left right, right wrong',
@@ -66,7 +66,7 @@ export const kShown = {
 };
 export const kShownOfOne = { all: 'all documents', wrong: 'wrong ones', right: 'right ones' };
 
-/** Pairs of samples; `b` may be null, then each pair has a left side only. */
+/** Pairs of samples. If `b` is null, each pair has only a left side. */
 export function pairsOf(a, b, task, filter, shown) {
   const left = (correct) => samplesOf(a, task, filter, correct);
   const right = (correct) => samplesOf(b, task, filter, correct);

@@ -1,9 +1,9 @@
-// How far a run is: bars with their numbers.
+// The progress of a run: bars with their numbers.
 
 import { el } from './dom.js';
 import { bytes, count, duration, percent } from './format.js';
 
-/** How far the whole run is, 0 to 1: half for what is generated, half for what is scored. */
+/** The progress of the whole run, 0 to 1. Generation counts half and scoring counts half. */
 export function shareOf(run) {
   const { documents, generated, scored } = run.progress;
   return documents > 0 ? (generated + scored) / (2 * documents) : 0;

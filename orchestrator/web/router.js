@@ -1,7 +1,8 @@
-// Where the page is: "#/run/step-100?task=x" is the view "run" with the parts ["step-100"] and {task: "x"}.
+// The page's address: "#/run/step-100?task=x" is the view "run" with the parts ["step-100"] and
+// {task: "x"}.
 
-/** A view is `open(main, parts, parameters)`; it fills `main` and gives a function that ends it, or
- * nothing. */
+/** A view is `open(main, parts, parameters)`. It fills `main` and returns nothing, or a function that ends
+ * the view. */
 let close = null;
 
 export function linkTo(view, parts = [], parameters = {}) {
@@ -14,7 +15,7 @@ export function linkTo(view, parts = [], parameters = {}) {
   return (path === '#' ? '#/' : path) + (text ? `?${text}` : '');
 }
 
-/** Changes the address without a new entry in the history and without opening the view anew. */
+/** Changes the address without a new entry in the history, and without opening the view anew. */
 export function rewrite(view, parts, parameters) {
   history.replaceState(null, '', linkTo(view, parts, parameters));
 }
@@ -27,7 +28,7 @@ export function startRouting(views, main, onOpened) {
     try {
       parts = path.split('/').map(decodeURIComponent);
     } catch {
-      parts = ['?'];  // a cut escape
+      parts = ['?'];  // an escape that is cut off
     }
     const name = Object.hasOwn(views, parts[0]) ? parts[0] : 'missing';
     close?.();

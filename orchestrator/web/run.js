@@ -1,4 +1,4 @@
-// One run: what it is, how far it is, its scores, gates and timeline.
+// One run: its description, progress, scores, gates and timeline.
 
 import { find, patch, post, runPath, token } from './api.js';
 import { confirmed, openDialog } from './dialogs.js';
@@ -140,7 +140,7 @@ class RunView {
     return [el('h2', { id: 'facts' }, 'About this run'), el('dl', { class: 'facts panel' }, facts)];
   }
 
-  // Quarters of the way and the end are said aloud.
+  // The run's progress is said aloud at each quarter and at the end.
   #tell(run) {
     const quarter = Math.floor(shareOf(run) / kAnnounceEvery);
     if (this.#state && this.#state !== run.state) announce(`The run is ${run.state}`);
@@ -176,7 +176,7 @@ class RunView {
     const button = (label, action, danger) => el('button', { type: 'button', class: danger ? 'danger' : null, onclick: action }, label);
     const compare = el('a', { href: linkTo('checkpoints', [], { run: run.id }) }, 'Compare checkpoints');
     if (isOver(run)) {
-      // A report is opened by the browser, which sends no token.
+      // The browser itself opens a report, and it sends no token.
       return [compare, run.state === 'done' ? null : button('Resume', () => this.#act('resume')), run.state === 'done' && token() === ''
         ? el('a', { href: runPath(run.id, 'report'), target: '_blank', rel: 'noopener' }, 'Report') : null];
     }

@@ -1,4 +1,4 @@
-// All runs: those at work as cards, those that wait, and the table of all.
+// All runs: active ones as cards, waiting ones, and a table of all.
 
 import { get } from './api.js';
 import { announce, el, empty, problem, show } from './dom.js';
@@ -16,7 +16,7 @@ const kScoresMax = 4;
 
 const runLink = (run, attributes) => el('a', { href: linkTo('run', [run.id]), ...attributes }, run.name || run.id);
 
-// As one text, to be said.
+// The scores as one text for screen readers.
 function scoresLine(run) {
   const scores = Object.entries(run.scores ?? {});
   if (scores.length === 0) return '';
@@ -64,16 +64,16 @@ class RunsView {
   #list = el('div');
   #pages = el('div', { class: 'pages' });
   #table = new Table({ caption: 'Runs, newest first', quiet: true, columns: kColumns, idOf: (run) => run.id });
-  #cursors = [''];  // of the pages up to this one
-  #wanted = this.#cursors;  // of those up to the one that is being loaded
-  #turn = 0;  // answers to what was asked before are dropped
+  #cursors = [''];  // cursors of the pages up to this one
+  #wanted = this.#cursors;  // cursors of the pages up to the one being loaded
+  #turn = 0;  // answers to earlier questions are dropped
   #next = null;
   #runs = [];
   #queue = [];
   #state;
   #text;
-  #live = new Map();  // id -> run at work
-  #seen = new Set();  // ids; another one is a new run
+  #live = new Map();  // id -> active run
+  #seen = new Set();  // ids known; any other id is a new run
   #failure = el('div');
 
   constructor(main, parameters) {
@@ -112,7 +112,7 @@ class RunsView {
     this.render();
   }
 
-  // Runs at work may lie far behind the first page: they are asked for by state.
+  // Active runs may be far from the first page, so they are asked for by state.
   async #loadLive() {
     const states = ['running', 'preparing', 'paused', 'cancelling'];
     const pages = await Promise.all(states.map((state) => loadRuns({ state, limit: kPage })));
@@ -199,7 +199,7 @@ class RunsView {
 
   #renderNow(live) {
     this.#now.hidden = live.length === 0 && this.#queue.length === 0;
-    // One card each: only what changed is made anew, so that the focus stays.
+    // Each run has one card. Only changed parts are made anew, so the focus stays.
     const known = new Map([...this.#active.children].map((node) => [node.dataset.run, node]));
     const nodes = live.map((run) => {
       const node = known.get(run.id) ?? el('div', { 'data-run': run.id });

@@ -1,8 +1,8 @@
-// One document as one or two runs answered it.
+// One document with the answers of one or two runs.
 
 import { el } from './dom.js';
 import { number } from './format.js';
-import { asText, said } from './said.js';
+import { asText, said } from './text_block.js';
 import { badge } from './states.js';
 
 const kQuestionMax = 600;
@@ -47,7 +47,7 @@ function side(name, sample, other) {
       : el('details', {}, el('summary', {}, 'What was scored'), said(filtered)));
 }
 
-// The part of the prompt that is this document's own: what follows the last blank line.
+// The part of the prompt that belongs to this document alone: the text after the last blank line.
 function questionOf(prompt) {
   const end = prompt.trimEnd();
   const start = Math.max(end.lastIndexOf('\n\n') + 2, 0);
@@ -55,7 +55,7 @@ function questionOf(prompt) {
   return text.length > kQuestionMax ? `\u2026${text.slice(-kQuestionMax)}` : text;
 }
 
-/** An article for {left, right}; `names` are the runs'. */
+/** An article for {left, right}. `names` are the runs' names. */
 export function sampleArticle(pair, names) {
   const one = pair.left ?? pair.right;
   const two = names.length > 1;

@@ -13,7 +13,7 @@ const kRuns = 200;
 
 const tasksOf = (run) => run.progress.tasks.map((task) => task.task);
 
-/** Filters by which results.json has scores of the task: "metric,filter" are its keys. */
+/** The filters for which results.json has scores of the task. Its keys are "metric,filter". */
 async function filtersOf(run, task) {
   const results = await find(runPath(run, 'results'));
   const entry = results?.results?.[task] ?? {};
@@ -28,9 +28,9 @@ class SamplesView {
   #total = 0;
   #pairs = [];      // found so far
   #source = null;
-  #ended = false;   // the source has no more
-  #at = 0;          // of the page's first pair
-  #turn = 0;        // answers to what was asked before are dropped
+  #ended = false;  // the source has no more pairs
+  #at = 0;  // number of the page's first pair
+  #turn = 0;  // answers to earlier questions are dropped
   #lead = el('p', { class: 'lead' });
   #fields = el('div', { class: 'fields' });
   #list = el('div');
@@ -105,7 +105,7 @@ class SamplesView {
     }
   }
 
-  // One more than the page holds is looked for: whether there is a next page.
+  // Looks for one pair more than the page holds, to know whether there is a next page.
   async #showPage(turn) {
     while (!this.#ended && this.#pairs.length <= this.#at + kPage) {
       const next = await this.#source.next();

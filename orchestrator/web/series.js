@@ -1,14 +1,14 @@
-// Runs as training runs: the checkpoints of one folder in the order of their steps, and what each
-// scored. The newest run that has a score counts.
+// Training runs: the checkpoints of one folder in the order of their steps, with their scores. For
+// each score the newest run that has it counts.
 
 import { folderName, parentFolder, stepOf } from './format.js';
 
-/** The folder that a run's checkpoint lies in; runs without one stand under their name. */
+/** The folder of a run's checkpoint. A run without a checkpoint is listed under its name. */
 export function seriesOf(run) {
   return run.checkpoint ? parentFolder(run.checkpoint) : run.name;
 }
 
-/** Names of all series, that of the newest run first. */
+/** The names of all series. The newest run's series comes first. */
 export function seriesNames(runs) {
   return [...new Set(newestFirst(runs).map(seriesOf))];
 }
@@ -17,8 +17,8 @@ function newestFirst(runs) {
   return [...runs].sort((a, b) => Date.parse(b.created) - Date.parse(a.created) || b.id.localeCompare(a.id));
 }
 
-/** {tasks, checkpoints} of one series. A checkpoint is {path, name, step, run, scores}: `run` is its
- * newest run, `scores` maps a task to {entry, run}. By step, those without one by time. */
+/** {tasks, checkpoints} of one series. A checkpoint is {path, name, step, run, scores}: `run` is its newest
+ * run, `scores` maps a task to {entry, run}. Checkpoints are ordered by step if all have one, else by time. */
 export function readSeries(runs, name) {
   const checkpoints = new Map();
   const tasks = new Set();

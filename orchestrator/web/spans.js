@@ -4,8 +4,8 @@ const kKnown = new Set(['generate', 'pull', 'stage', 'prepare', 'score', 'idle']
 
 export const kindOf = (name) => (kKnown.has(name) ? name : 'other');
 
-/** {rows: [{name, spans: [{name, begin, end, args}]}], end}: times in microseconds, rows in their
- * order, each row's spans by their begin. */
+/** {rows: [{name, spans: [{name, begin, end, args}]}], end}. Times are microseconds. Rows keep their order.
+ * Each row's spans are ordered by their begin. */
 export function readTrace(trace) {
   const rows = new Map();
   const row = (tid) => {
@@ -25,8 +25,8 @@ export function readTrace(trace) {
   return { rows: list, end };
 }
 
-/** A row's spans within [from, to), those of one name joined where less than `gap` lies between them
- * and at least one of them is shorter than that: no more are drawn than there are pixels. */
+/** A row's spans within [from, to). Two spans of one name are joined if less than `gap` lies between them and
+ * at least one of them is shorter than `gap`, so no more spans are drawn than there are pixels. */
 export function thin(spans, from, to, gap) {
   const joined = [];
   const last = new Map();  // name -> the span that may grow
@@ -46,7 +46,7 @@ export function thin(spans, from, to, gap) {
   return joined;
 }
 
-/** Seconds by name in which the row was in a span of that name, overlaps counted once. */
+/** Seconds that the row spent in spans of each name. Overlaps count once. */
 export function secondsByName(spans) {
   const until = new Map();
   const seconds = new Map();

@@ -1,4 +1,4 @@
-// States and outcomes as badges: a sign and a word, so that nothing hangs on colour.
+// States and outcomes as badges: a sign and a word, so that no meaning depends on colour.
 
 import { el } from './dom.js';
 
@@ -12,13 +12,13 @@ const kStates = {
   incomplete: ['bad', '!'],
   failed: ['bad', '\u2715'],
   cancelled: ['', '\u2013'],
-  // of gates and runs' verdicts
+  // gates and runs' verdicts
   pass: ['good', '\u2713'],
   fail: ['bad', '\u2715'],
   error: ['bad', '!'],
   inconclusive: ['warn', '?'],
   'not scored': ['bad', '!'],
-  // of workers
+  // workers
   working: ['active', '\u25b6'],
   idle: ['', '\u25cb'],
   starting: ['active', '\u25d4'],
@@ -26,7 +26,7 @@ const kStates = {
   loading: ['active', '\u25d4'],
   restarting: ['warn', '\u21bb'],
   'set aside': ['bad', '\u2715'],
-  // of hosts and documents
+  // hosts and documents
   connected: ['good', '\u2713'],
   away: ['bad', '!'],
   left: ['', '\u2013'],
@@ -48,7 +48,7 @@ const kExits = {
 };
 export const exitMeaning = (status) => kExits[status] ?? '';
 
-/** A run's verdict in a word; null without gates. Takes the word or verdict.json's object. */
+/** A run's verdict in a word; null if it has no gates. Takes the word or verdict.json's object. */
 export function verdictOf(run) {
   if (!run.verdict) return null;
   return typeof run.verdict === 'string' ? run.verdict : run.verdict.status ?? null;

@@ -1,4 +1,4 @@
-// The runs that the page has seen, kept up to date by the service's events.
+// The runs that the page has seen, updated by the service's events.
 
 import { get, runPath } from './api.js';
 import { follow } from './events.js';
@@ -16,14 +16,14 @@ const refreshing = new Map();
 export const isOver = (run) => kOver.has(run.state);
 export const runOf = (id) => runs.get(id);
 
-/** What a checkpoint is called in the runs seen, or null. */
+/** The name of a checkpoint in the runs seen, or null. */
 export function nameOfFingerprint(fingerprint) {
   for (const run of runs.values()) if (fingerprint && run.fingerprint === fingerprint) return run.name;
   return null;
 }
 
-/** Calls `listener(ids)` a moment after runs changed; "" among them: the workers did. Gives a function
- * that ends it. */
+/** Calls `listener(ids)` a moment after runs changed. An id "" means that the workers changed. Returns a
+ * function that ends the calls. */
 export function onChange(listener) {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -39,7 +39,7 @@ function touch(id) {
   }, kBatchMs);
 }
 
-/** Keeps `run` and gives what is kept: an object that stays the same one. */
+/** Keeps `run`. Returns the kept object, which stays the same one for each run. */
 export function keep(run) {
   const known = runs.get(run.id);
   if (known) Object.assign(known, run);

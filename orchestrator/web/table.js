@@ -1,8 +1,8 @@
-// Tables: with a caption, row headers, columns that sort, and cells that change in place.
+// Tables with a caption, row headers, columns that can be sorted, and cells that change in place.
 
 import { announce, el, show } from './dom.js';
 
-/** Compares for sorting: numbers by size, all else as text; what is not there comes last. */
+/** Compares for sorting: numbers by size, all else as text. Absent values come last. */
 function compare(a, b, descending) {
   const absent = (value) => value === null || value === undefined || Number.isNaN(value);
   if (absent(a) || absent(b)) return Number(absent(a)) - Number(absent(b));
@@ -11,9 +11,9 @@ function compare(a, b, descending) {
   return descending ? -order : order;
 }
 
-/** A column is {label, cell(row), value(row)?, key(row)?, class?, header?}: `cell` gives the content,
- * `value` what it is sorted by (without it the column does not sort), `key` what the content is made
- * of (`value` where absent), and the `header` column names the row. */
+/** A column is {label, cell(row), value(row)?, key(row)?, class?, header?}. `cell` gives the content. Rows
+ * are sorted by `value`; a column without it cannot be sorted. The content depends on `key` alone (on `value`
+ * if there is no `key`). The `header` column names the row. */
 export class Table {
   #columns;
   #rows = [];
@@ -24,7 +24,7 @@ export class Table {
   #heads;
   node;
 
-  /** `quiet`: the caption is for screen readers only, where a heading says the same. */
+  /** `quiet`: only screen readers get the caption, since a heading says the same. */
   constructor({ caption, columns, idOf, quiet }) {
     this.#columns = columns;
     this.#idOf = idOf;
@@ -39,20 +39,20 @@ export class Table {
     return this.#rows;
   }
 
-  /** Shows `rows`, in their order until a person sorts. */
+  /** Shows `rows`, in their given order until a person sorts. */
   setRows(rows) {
     this.#rows = rows;
     this.#place();
   }
 
-  /** Brings the cells up to date, where what they are made of changed. */
+  /** Updates the cells whose keys changed. */
   refresh() {
     for (const row of this.#rows) this.#fillLine(row);
   }
 
   #sortBy(column) {
     const same = this.#sorted?.column === column;
-    if (same && this.#sorted.second) this.#sorted = null;  // third press: as they came
+    if (same && this.#sorted.second) this.#sorted = null;  // third press: the given order
     else {
       const first = typeof this.#columns[column].value(this.#rows[0] ?? {}) === 'number';  // numbers: largest first
       this.#sorted = { column, descending: same ? !this.#sorted.descending : first, second: same };

@@ -1,4 +1,5 @@
-// Light, dark, or as the system says. A plain script in the head, so that the first paint is right.
+// The theme: light, dark, or the system's. A plain script in the head, so that the first paint is
+// right.
 (() => {
   const kKey = 'evald.theme';
   const kNext = { auto: 'light', light: 'dark', dark: 'auto' };
@@ -31,7 +32,7 @@
       try {
         localStorage.setItem(kKey, theme);
       } catch {
-        // It holds until the page is closed.
+        // The choice holds until the page is closed.
       }
       apply();
     });

@@ -1,4 +1,5 @@
-// A run's timeline: what each device and metric slot did when, with a table of the same.
+// A run's timeline: the work of each device and metric slot over time, and a table of the same
+// data.
 
 import { announce, el, freshId, svg, visible } from './dom.js';
 import { duration, percent } from './format.js';
@@ -141,7 +142,7 @@ function shareTable(trace) {
   return table.node;
 }
 
-/** {node, end()} for a timeline.json, null when nothing is in it. */
+/** {node, end()} for a timeline.json; null if it is empty. */
 export function timelineOf(json) {
   const trace = readTrace(json);
   return trace.rows.length > 0 && trace.end > 0 ? new Timeline(trace) : null;

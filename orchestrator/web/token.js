@@ -1,11 +1,11 @@
-// Asks for the token of a server that wants one.
+// Asks for the token if a server requires one.
 
 import { openDialog } from './dialogs.js';
 import { el } from './dom.js';
 
 let asking = null;
 
-/** The token that a person gives, or null. One dialog however many requests wait for it. */
+/** The token that a person gives, or null. There is one dialog, however many requests wait for it. */
 export function askToken(refused) {
   asking ??= openDialog('This server wants a token', (close) => {
     const input = el('input', { type: 'password', autocomplete: 'off', spellcheck: 'false', required: true, autofocus: true });

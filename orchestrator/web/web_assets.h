@@ -6,7 +6,7 @@
 
 namespace evald {
 
-/// The web page's files, built into this program: "/" and "/assets/...".
+/// The web page's files, which are part of this program: "/" and "/assets/...".
 std::vector<WebAsset> WebAssets();
 
 }  // namespace evald

@@ -1,4 +1,4 @@
-"""Parts that are right or wrong."""
+"""Parts that can only be right or wrong."""
 
 import json
 import os
@@ -16,7 +16,7 @@ SCRATCH_GIB = 34
 
 
 def start(check):
-    """Nothing is computed; what does not start is found in seconds."""
+    """Computes nothing. Finds programs that do not start, within seconds."""
     figures = {"version": check.layout.version, "libraries": check.libraries, "python": machine_of_python()}
     if not check.emulated:
         query = "name,uuid,driver_version,memory.total,pcie.link.gen.max,pcie.link.width.max"
@@ -49,7 +49,7 @@ def machine_of_python():
 
 
 def programs(check):
-    """evald-cuda-check, or what stands for it on the emulated device: the unit tests."""
+    """evald-cuda-check, or on the emulated device the unit tests."""
     if not check.emulated:
         return [check.layout.binaries / "evald-cuda-check"]
     found = sorted((check.layout.binaries / "tests").glob("cuda_*_test"))
@@ -59,7 +59,7 @@ def programs(check):
 
 
 def suites_of(check, program):
-    """Suites of tests, each with the name of its source file, without .cc."""
+    """Suites of tests: each suite with the name of its source file, without .cc."""
     listing = check.scratch / "tests.json"
     check.program(program, "--gtest_list_tests", f"--gtest_output=json:{listing}")
     listed = json.loads(listing.read_text())
@@ -67,8 +67,8 @@ def suites_of(check, program):
 
 
 def run_suites(check, chosen, before=()):
-    """Each suite of the chosen source files as a step, in a process of its own: an error of the device
-    that ends one leaves the others."""
+    """Runs each suite of the chosen source files as a step in a process of its own. If an error of the device ends
+    one suite, the others still run."""
     steps = {f"{file}/{suite}": (path, suite) for path in programs(check)
              for suite, file in suites_of(check, path).items() if chosen(file)}
 

@@ -1,4 +1,4 @@
-"""Where things lie: in a bundle, or in a source tree."""
+"""The folders of programs, data and results, in a bundle or in a source tree."""
 
 import glob
 import json
@@ -10,7 +10,7 @@ import sysconfig
 import tarfile
 from pathlib import Path
 
-# Taken from the machine: what our programs load by name.
+# Libraries of the machine that evald's programs load by name.
 LIBRARIES = ("libcublasLt.so.13", "libcublasLt.so.12", "libcupti.so.13", "libcupti.so.12", "libnvrtc.so.13",
              "libnvrtc.so.12")
 
@@ -22,7 +22,7 @@ class Layout:
         self.binaries = binaries
         self.benches = benches  # bench/gpu
         self.data = data
-        self.tokenizer = tokenizer  # may not be there yet
+        self.tokenizer = tokenizer  # may not exist yet
         self.version = version
         self.emulated = emulated
 
@@ -41,7 +41,7 @@ class Layout:
                       root / "build/gpu-tokenizer", "source tree", emulated)
 
     def program(self, name):
-        """With --emulated the emulated one."""
+        """The path of a program. With --emulated, that of its emulated form."""
         return self.binaries / (f"{name}-emulated" if self.emulated else name)
 
     @property
@@ -54,7 +54,7 @@ class Layout:
 
 
 def unpack_programs(folder):
-    """Programs and their libraries travel packed; each folder appears whole."""
+    """Unpacks the programs and their libraries. Each folder appears whole."""
     if all((folder / name).exists() for name in ("bin", "lib")):
         return
     part = folder / "programs.part"
@@ -68,7 +68,7 @@ def unpack_programs(folder):
 
 
 def library_folders():
-    """Where CUDA's libraries may lie on this machine, likeliest first."""
+    """Folders that may hold CUDA's libraries on this machine, likeliest first."""
     folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     packages = {*site.getsitepackages(), sysconfig.get_paths()["purelib"], site.getusersitepackages(), *sys.path}
     for package in sorted(packages):
@@ -80,8 +80,8 @@ def library_folders():
 
 
 def link_libraries(folder):
-    """Links what is found of LIBRARIES into a folder, which is all that our programs' search path
-    gets: other programs keep their own. Returns name -> where it lies."""
+    """Links the LIBRARIES that are found into a folder. Only this folder is added to the search path of evald's
+    programs; other programs keep their own path. Returns name -> path."""
     folder.mkdir(parents=True, exist_ok=True)
     found = {}
     for name in LIBRARIES:

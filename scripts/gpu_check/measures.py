@@ -1,4 +1,4 @@
-"""Parts that measure: evald-gpu-bench's workloads, and others' programs beside them."""
+"""Parts that measure: evald-gpu-bench's workloads, and other programs beside them."""
 
 from outcome import Failure, Outcome, Skip
 
@@ -42,7 +42,7 @@ def products(check):
 
 
 def fast(check):
-    """The same two workloads with --fast, beside what was measured without."""
+    """The same two workloads with --fast, beside the figures without it."""
     figures, said = {}, []
     for workload in ("gpu-generate", "gpu-choice"):
         report = check.bench(workload, "--checkpoint", check.checkpoint(), "--fast")

@@ -1,8 +1,8 @@
-"""How a part ends."""
+"""The end of a part."""
 
 
 class Outcome:
-    """`status` is passed, missed (a bar, not a check), failed, skipped or stopped."""
+    """`status` is passed, missed (a figure is below its bar), failed, skipped or stopped."""
 
     def __init__(self, status, message="", figures=None):
         self.status = status
@@ -17,4 +17,4 @@ class Failure(Exception):
 
 
 class Skip(Exception):
-    """This machine lacks what the part needs; the text says what."""
+    """This machine lacks something that the part needs. The text names it."""

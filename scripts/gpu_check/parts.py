@@ -1,4 +1,4 @@
-"""The parts, what matters most first, and what they share."""
+"""The parts, the most important first, and their common functions."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from outcome import Outcome, Failure, Skip
 from processes import Stopped, run
 
 
-# Where containers have the driver's libraries that no other folder names.
+# Folders in which containers have the driver's libraries and that nothing else names.
 DRIVER_FOLDERS = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib")
 
 
@@ -22,14 +22,14 @@ class Part:
         self.name = name
         self.title = title
         self.function = function
-        self.most_s = most_s    # stopped after so long
-        self.least_s = least_s  # not begun with less
-        self.resumes = resumes  # has steps, and goes on at the next one
-        self.needed = needed    # where it fails no other is begun, and it is tried again
+        self.most_s = most_s    # seconds after which the part is stopped
+        self.least_s = least_s  # the part is not begun with fewer seconds left
+        self.resumes = resumes  # the part has steps, and goes on at the next one
+        self.needed = needed    # if the part fails, no other is begun, and the part is tried again
 
 
 class Check:
-    """What a part's function is given: programs run through it, within the part's time."""
+    """The argument of a part's function. Runs programs within the part's time."""
 
     def __init__(self, layout, results, scratch, arguments):
         self.layout = layout
@@ -44,7 +44,7 @@ class Check:
         self._libraries = None
 
     def run(self, part, seconds):
-        """(status, message, figures). Raises Stopped when the time is up and it is to go on later."""
+        """Returns (status, message, figures). Raises Stopped if the time is up and the part cannot go on later."""
         self.part, self._deadline = part.name, time.monotonic() + seconds
         with open(self.results.log_path(part.name), "a", encoding="utf-8") as self._log:
             try:
@@ -63,8 +63,8 @@ class Check:
         return self._deadline - time.monotonic()
 
     def steps(self, names, work, most_s):
-        """Calls work(name), which returns a JSON value, for each step that is not done; gives all
-        of them. A step that takes more than `most_s` is a step that failed: None."""
+        """Calls work(name), which returns a JSON value, for each step that is not done. Returns the values of all
+        steps. A step that takes more than `most_s` has failed, and its value is None."""
         for name in names:
             if name in self.results.steps(self.part):
                 continue
@@ -98,12 +98,12 @@ class Check:
         return variables
 
     def try_program(self, *command, seconds=None, cwd=None):
-        """Runs one of ours; gives its status and output."""
+        """Runs a program of evald. Returns its status and output."""
         limit = self.left() if seconds is None else min(seconds, self.left())
         return run(command, limit, self._log, cwd=cwd or self.layout.root, env=self.environment())
 
     def program(self, *command, **options):
-        """The same; it has to end well."""
+        """The same. The program must succeed."""
         done = self.try_program(*command, **options)
         if done.status != 0:
             raise Failure(f"{os.path.basename(str(command[0]))} ended with status {done.status}: "
@@ -111,7 +111,7 @@ class Check:
         return done
 
     def python(self, script, *arguments, **options):
-        """One of bench/gpu's scripts, with this Python; the JSON it printed last."""
+        """Runs a script of bench/gpu with this Python. Returns the JSON that it printed last."""
         limit = self.left()
         done = run([sys.executable, self.layout.benches / script, *arguments], limit, self._log, **options)
         if done.status != 0:
@@ -131,7 +131,7 @@ class Check:
         return json.loads(self.program(*command).output.splitlines()[-1])
 
     def devices(self):
-        """What evald-worker-cuda sees: [{"id": "cuda:<uuid>", "name", ...}]."""
+        """The list of GPUs by evald-worker-cuda: [{"id": "cuda:<uuid>", "name", ...}]."""
         worker = self.layout.program("evald-worker-cuda")
         listed = json.loads(self.program(worker, "--list-devices").output)
         if not listed["devices"]:
@@ -144,7 +144,7 @@ class Check:
         return statvfs.f_bavail * statvfs.f_frsize / 2**30
 
     def checkpoint(self):
-        """The benchmarks' checkpoint in shared memory, made when it is first asked for."""
+        """The benchmarks' checkpoint in shared memory. The first call makes it."""
         folder = self.scratch / "llama3-8b"
         if folder.exists():
             return folder

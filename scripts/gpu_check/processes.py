@@ -1,4 +1,4 @@
-"""Programs that are run with a limit of time, and leave no process behind."""
+"""Runs programs with a limit of time, and leaves no process behind."""
 
 import ctypes
 import os
@@ -14,19 +14,19 @@ class Stopped(Exception):
 
 
 def adopt_orphans():
-    """From now on processes whose parent ends become this one's children, so that none is lost."""
+    """From now on a process whose parent ends becomes a child of this process, so that none is lost."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def children_of(parents):
-    """Children of these processes, from /proc."""
+    """The children of these processes, from /proc."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
             continue
         try:
             with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
-                # The name, in parentheses, may hold spaces and parentheses.
+                # The name, in parentheses, may contain spaces and parentheses.
                 parent = int(file.read().rpartition(")")[2].split()[1])
         except (OSError, ValueError, IndexError):
             continue
@@ -44,7 +44,7 @@ def descendants():
 
 
 def end_descendants():
-    """Kills and awaits every process below this one; with adopt_orphans none can hide."""
+    """Kills every process below this one and waits for it. After adopt_orphans none can hide."""
     for _ in range(100):
         alive = descendants()
         if not alive:
@@ -74,8 +74,8 @@ class Completed:
 
 
 def run(command, seconds, log, **options):
-    """Runs a program, its standard error into the open file `log`, its standard output returned and
-    logged. Raises Stopped when it takes longer; all its processes are then dead."""
+    """Runs a program. Its standard error goes into the open file `log`. Its standard output is returned and logged.
+    Raises Stopped if the program takes longer than its limit; all its processes are then dead."""
     log.write(f"$ {' '.join(map(str, command))}\n")
     log.flush()
     begin = time.monotonic()

@@ -1,4 +1,4 @@
-"""What is known of each part: results/<part>.json and <part>.log."""
+"""The results of each part: results/<part>.json and <part>.log."""
 
 import json
 import os
@@ -8,8 +8,8 @@ SETTLED = ("passed", "missed", "failed", "skipped")
 
 
 class Results:
-    """One JSON file a part, written whole. A part that was cut off has a file that says so, with the
-    steps that are done."""
+    """One JSON file for each part, written whole. If a part was cut off, its file says so and lists the steps that
+    are done."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -28,7 +28,7 @@ class Results:
         os.replace(temporary, path)
 
     def status(self, part):
-        """passed, missed (a bar), failed, skipped, stopped (goes on), or "" for nothing."""
+        """passed, missed (below a bar), failed, skipped, stopped (goes on later), or "" if the part has no result."""
         return self.read(part).get("status", "")
 
     def settled(self, part):
@@ -47,7 +47,7 @@ class Results:
         self._write(part, result)
 
     def steps(self, part):
-        """Steps of a part that are done, with what came of them."""
+        """The steps of a part that are done, with their results."""
         return self.read(part).get("steps", {})
 
     def add_step(self, part, name, outcome):

@@ -1,18 +1,18 @@
-"""Scores on the GPU against those on the CPU, within what bf16 makes of them."""
+"""Scores on the GPU against those on the CPU. The allowed difference is that of bf16."""
 
 import json
 import math
 
 from outcome import Failure, Outcome
 
-# Of the spread that transformers has in bf16 against the CPU's fp32, on the same requests.
+# Multiple of the spread between transformers in bf16 and the CPU's fp32 on the same requests.
 SPREAD_TIMES = 1.25
 SPREAD_REQUESTS = 400
 
 
 def compare(check):
     tasks, sandbox = ["quickstart_math", "quickstart_choice"], sandbox_works(check)
-    if sandbox:  # programs are only run where they can be kept in
+    if sandbox:  # programs of a model are only run in a sandbox
         tasks.insert(0, "quickstart_code")
     quickstart = both(check, "quickstart", tasks, task_dirs=[str(check.layout.quickstart / "tasks")])
     count = 57 if check.emulated else 2000
@@ -42,7 +42,7 @@ def sandbox_works(check):
 
 
 def both(check, name, tasks, **config):
-    """One run on the CPU and one on the GPU; their folders."""
+    """One run on the CPU and one on the GPU. Returns their folders."""
     gpu = f"cuda:{check.gpu}" if check.gpu else check.devices()[0]["id"]
     runs = []
     for kind, workers in (("cpu", {"count": 2}), ("gpu", {"devices": [gpu]})):
@@ -58,7 +58,7 @@ def both(check, name, tasks, **config):
 
 
 def scores_of(runs):
-    """task -> (CPU's, GPU's), the main metric."""
+    """task -> (score on the CPU, score on the GPU), for the main metric."""
     found = {}
     results = [json.loads((run / "results.json").read_text())["results"] for run in runs]
     for task in results[0]:
@@ -107,7 +107,7 @@ def root_mean_square(values):
 
 
 def bf16_spread(check, cpu):
-    """How far transformers in bf16 is from the CPU's numbers on the same requests."""
+    """The distance of transformers in bf16 from the CPU's numbers on the same requests."""
     requests = [choice for choices in cpu.values() for choice in choices]
     requests = requests[::max(1, len(requests) // SPREAD_REQUESTS)]
     file = check.scratch / "spread.json"

@@ -1,5 +1,5 @@
-// Preloaded by tests into workers and metric processes: what would connect to its agent's socket
-// connects to EVALD_DETOUR instead, and says first, on a line, where it wanted to go.
+// Preloaded by tests into workers and metric processes. A connection to the agent's socket goes to
+// EVALD_DETOUR instead. Its first line names the socket that the process meant.
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/un.h>

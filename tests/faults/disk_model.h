@@ -1,10 +1,11 @@
 #pragma once
-// What a disk holds after a power cut, as POSIX promises it and not more: a file's bytes as of its
-// last fsync, and a folder's names as of the folder's. syncing_disk.cc records both at each fsync
-// under the inode, power_cut.cc makes a folder of them.
+// The content of a disk after a power cut, as far as POSIX promises it: the bytes of a file are
+// those of its last fsync, and the names in a folder are those of the folder's last fsync.
+// syncing_disk.cc records both at each fsync under the inode. power_cut.cc makes a folder of the
+// records.
 //
 //   <shadow>/data/<inode>    the bytes of a file
-//   <shadow>/names/<inode>   the entries of a folder, "d <inode> <name>" or "f <inode> <name>" a line
+//   <shadow>/names/<inode>   the entries of a folder, one a line: "d <inode> <name>" or "f ..."
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,8 +15,8 @@
 
 namespace disk {
 
-/// Names an inode over its life: numbers are used again, so when it was born belongs to it. "" when
-/// there is no such file. Follows no link.
+/// Names an inode over its life. Inode numbers are used again, so the name includes the time of
+/// birth. "" if there is no such file. Follows no link.
 inline std::string InodeKey(int at, const char* path, bool* is_folder) {
   struct statx info{};
   const int flags = AT_SYMLINK_NOFOLLOW | (path[0] == '\0' ? AT_EMPTY_PATH : 0);

@@ -1,11 +1,13 @@
-// Preloaded by tests: a disk that fails. Counts what all processes with this layer write below a
-// folder (opening for writing, write, fsync, rename, link, truncate, fallocate, mkdir), and makes
-// the n-th fail, or all from the n-th on. Variables:
+// Preloaded by tests: a disk that fails. Counts the operations of all processes with this layer
+// that write below a folder (opening for writing, write, fsync, rename, link, truncate, fallocate,
+// mkdir). Makes operation n fail, or all from n on. Variables:
 //
 //   EVALD_DISK_ROOT    the folder
-//   EVALD_DISK_COUNT   a file of 16 bytes that the processes share: the count, and which fault came true
-//   EVALD_DISK_LOG     a file to which each operation is appended, as "<number> <program> <what> <path>"
-//   EVALD_DISK_FAIL    n, or n+ for all from the n-th on; absent: only counts
+//   EVALD_DISK_COUNT   a file of 16 bytes that the processes share: the count, and
+//                      the number of faults that were made
+//   EVALD_DISK_LOG     a file to which each operation is appended, as
+//                      "<number> <program> <what> <path>"
+//   EVALD_DISK_FAIL    n, or n+ for all from n on; absent: only counts
 //   EVALD_DISK_ERROR   ENOSPC, EIO, or SHORT: half of a write is done, the rest fails with ENOSPC
 #include <errno.h>
 #include <stdarg.h>
@@ -28,11 +30,11 @@ struct Shared {
 class Disk {
  public:
   static Disk& Get() {
-    static Disk* disk = new Disk;  // used until the very end of the process
+    static Disk* disk = new Disk;  // used until the end of the process
     return *disk;
   }
 
-  /// 0, or the errno that this operation fails with.
+  /// The errno with which this operation fails, or 0.
   int Fault(const char* what, const std::string& path) {
     if (shared_ == nullptr || !layer::Below(path, root_)) return 0;
     const uint64_t number = ++shared_->count;

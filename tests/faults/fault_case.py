@@ -1,6 +1,6 @@
-"""What the fault tests share: a small suite, its undisturbed results, and lives of evald that end badly.
+"""Common parts of the fault tests: a small suite, its undisturbed results, and lives of evald that end badly.
 
-EVALD_TEST_SEED sets the seed, which every test prints; EVALD_FULL=1 runs all of what is otherwise sampled."""
+EVALD_TEST_SEED sets the seed, which every test prints. EVALD_FULL=1 runs every case instead of a sample."""
 import http.client
 import json
 import os
@@ -10,28 +10,26 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
-from evald_case import BINARIES, QUICKSTART, SOURCE, EvaldCase, processes_of, scores  # noqa: E402
+from evald_case import BINARIES, OVER, QUICKSTART, SOURCE, EvaldCase, processes_of, scores  # noqa: E402
+from service_case import answer_to  # noqa: E402
 
 SEED = int(os.environ.get("EVALD_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
 FULL = os.environ.get("EVALD_FULL", "0") not in ("", "0")
 LAYERS = BINARIES / "tests"
-PATIENCE_S = 600  # only a hang takes so long
-OVER = ("done", "incomplete", "failed", "cancelled")
+PATIENCE_S = 600  # only a hang takes this long
 
 
 def preload(layer, **variables):
-    """The environment of a process with a layer before its C library."""
+    """The environment of a process that loads a layer before its C library."""
     options = os.environ.get("ASAN_OPTIONS", "")
     return dict(os.environ, LD_PRELOAD=str(LAYERS / f"{layer}.so"),
                 ASAN_OPTIONS=f"{options}:verify_asan_link_order=0", **{k: str(v) for k, v in variables.items()})
 
 
 def sample(items, count, rng):
-    """All items in a full run, else `count` of them, in their order."""
+    """All items in a full run, otherwise `count` of them, in order."""
     items = list(items)
     if FULL or len(items) <= count:
         return items
@@ -39,7 +37,7 @@ def sample(items, count, rng):
 
 
 class FaultCase(EvaldCase):
-    """The suite lies in `folder`; what evald writes, under `folder`/disk."""
+    """The suite is in `folder`. evald writes below `folder`/disk."""
     SUMS, CHOICE = 24, 12
     ENGINE = {"name": "emulated", "concurrency": 4}
     DIRECTORIES = {"cache_dir": "disk/cache", "state_dir": "disk/state", "output": {"dir": "disk/runs"}}
@@ -66,7 +64,7 @@ class FaultCase(EvaldCase):
                            task_dirs=[str(QUICKSTART / "tasks")], staging={"root": str(self.folder / "staging")}, **changes)
 
     def undisturbed(self, config=None):
-        """Results and samples of a run that nothing happens to."""
+        """Results and samples of a run without faults."""
         config = json.loads((config or self.config()).read_text())
         config.update(cache_dir="plain/cache", state_dir="plain/state", output={"dir": "plain/runs", "name": "p"})
         if "staging" in config:
@@ -78,7 +76,8 @@ class FaultCase(EvaldCase):
 
     @staticmethod
     def outcome(run):
-        """What must be the same to the byte, however a run went; each document is in it once."""
+        """Samples and scores, which must be equal byte for byte, whatever happened to the run. If they are, each document
+        occurs once."""
         files = {p.name: p.read_bytes() for p in sorted(run.glob("samples_*.jsonl"))}
         files["results"] = json.dumps(scores(json.loads((run / "results.json").read_text()))).encode()
         return files
@@ -87,8 +86,8 @@ class FaultCase(EvaldCase):
         return [p for p in sorted((self.disk / "runs").glob("*")) if (p / "run.json").is_file()]
 
     def life(self, *arguments, env=None):
-        """One life of `evald run`: its exit status (negative: the signal) and what it said. When it is over, so
-        are its processes, as they are not to meet the next life's."""
+        """One life of `evald run`. Returns its exit status (negative: the signal) and its output. Afterwards all its
+        processes have ended, so that they do not meet those of the next life."""
         process = self.start("run", *arguments, "--quiet", env=env, start_new_session=True)
         try:
             out, err = process.communicate(timeout=PATIENCE_S)
@@ -107,7 +106,7 @@ class FaultCase(EvaldCase):
         return text
 
     def resume(self, config, env=None):
-        """The next life of a run that ended in any way: it is resumed, or begun where it was not yet on disk."""
+        """The next life of a run that ended in any way. The run is resumed, or begun if it was not yet on disk."""
         status, said = self.life(config, "--resume", env=env)
         if status == 2 and "no unfinished run" in said:
             unfinished = [r for r in self.runs() if json.loads((r / "run.json").read_text())["state"] != "done"]
@@ -115,11 +114,11 @@ class FaultCase(EvaldCase):
             if not self.runs():
                 status, said = self.life(config, env=env)
             else:
-                status = 0  # it was killed when all was done
+                status = 0  # it was killed after all work was done
         return status, said
 
     def finish(self, config, expected, what):
-        """Resumes until it is done, which without further faults is at once; compares."""
+        """Resumes the run until it is done (without further faults, once is enough). Compares its results."""
         status, said = self.resume(config)
         self.assertEqual(status, 0, f"{what}: the next life failed:\n{said}\n{self.logs()}")
         done = [r for r in self.runs() if (r / "results.json").exists()]
@@ -143,7 +142,7 @@ class FaultCase(EvaldCase):
     # ---- the service
 
     def clear_service(self):
-        """A fresh disk, and nobody who works on the old one."""
+        """A fresh disk, after all processes on the old one have ended."""
         self.end_daemon()
         self.end_agent()
         self.clear()
@@ -159,7 +158,7 @@ class FaultCase(EvaldCase):
         self.daemon = subprocess.Popen([str(BINARIES / "evald"), "serve", str(self.folder / "serve.yaml"), "--json"],
                                        stdout=subprocess.PIPE, stderr=self.said, text=True, env=env, start_new_session=True)
         line = self.daemon.stdout.readline()
-        self.url = json.loads(line).get("url") if line else None  # an error that is said on standard output too
+        self.url = json.loads(line).get("url") if line else None  # an error is printed on standard output too
         if self.url is None:
             self.daemon.wait(timeout=PATIENCE_S)
         return self.url is not None
@@ -168,7 +167,7 @@ class FaultCase(EvaldCase):
         return (self.folder / "daemon.log").read_text() if (self.folder / "daemon.log").exists() else ""
 
     def agent(self):
-        """Process id of the agent that holds the service's processes; None when there is none."""
+        """Process id of the agent that holds the service's processes; None if there is none."""
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
@@ -181,7 +180,7 @@ class FaultCase(EvaldCase):
         return None
 
     def end_agent(self):
-        """What it was started with, faults among it, ends with it."""
+        """Kills the agent and its processes. Their environment, with its faults, ends with them."""
         pid = self.agent()
         if pid is None:
             return
@@ -193,7 +192,7 @@ class FaultCase(EvaldCase):
         self.wait_for("the agent and its processes to end", lambda: not processes_of(session))
 
     def end_daemon(self, sign=signal.SIGKILL, outlived=False):
-        """Its exit status. The agent and its processes outlive it if they may."""
+        """Ends the service and returns its exit status. If allowed, the agent and its processes go on."""
         if self.daemon is None:
             return None
         daemon, self.daemon = self.daemon, None
@@ -208,15 +207,14 @@ class FaultCase(EvaldCase):
         return daemon.returncode
 
     def call(self, method, path, body=None, **headers):
-        """The answer; None when the service is gone."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json", **headers}, method=method)
+        """The answer; None if the service is gone."""
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-                return json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            self.fail(f"{method} {path}: {error.code} {error.read()}\n{self.daemon_log()}")
-        except (OSError, http.client.HTTPException, json.JSONDecodeError):  # killed before or while it answered
+            status, text = answer_to(self.url, method, path, body, PATIENCE_S, **headers)
+            if status >= 400:
+                self.fail(f"{method} {path}: {status} {text}\n{self.daemon_log()}")
+            return json.loads(text)
+        # the service was killed before or during its answer
+        except (OSError, http.client.HTTPException, json.JSONDecodeError):
             return None
 
     def submit(self, key, **changes):
@@ -224,7 +222,7 @@ class FaultCase(EvaldCase):
         return self.call("POST", "/v1/runs", body, **{"Idempotency-Key": key})
 
     def run_over(self, run_id):
-        """Waits for a run's end; the Run resource, or None when the service is gone meanwhile."""
+        """Waits for a run's end. Returns the Run resource, or None if the service is gone by then."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             if self.daemon.poll() is not None:

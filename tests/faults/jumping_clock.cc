@@ -1,5 +1,5 @@
-// Preloaded by tests: a wall clock that somebody keeps setting. CLOCK_REALTIME jumps four times a
-// second, days forwards and backwards; CLOCK_MONOTONIC goes on as it does.
+// Preloaded by tests: a wall clock that is set again and again. CLOCK_REALTIME jumps four times a
+// second, days forwards and backwards. CLOCK_MONOTONIC goes on normally.
 #include <sys/time.h>
 #include <time.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// What the layers that tests preload share: the functions that they stand before, and raw system
-// calls for their own files, which no layer sees.
+// Common parts of the layers that tests preload: the next definitions of the functions that a layer
+// replaces, and raw system calls for the layers' own files, which no layer sees.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 namespace layer {
 
-/// The next definition of a function behind this layer.
+/// The definition of a function that would be used without this layer.
 template <typename Function>
 Function Next(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
@@ -24,7 +24,7 @@ inline std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// The path that an open descriptor leads to; "" when it is no file.
+/// The path of an open descriptor; "" if it is no file.
 inline std::string PathOf(int fd) {
   char link[64], path[4096];
   ::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -33,7 +33,7 @@ inline std::string PathOf(int fd) {
   return std::string(path, static_cast<size_t>(bytes));
 }
 
-/// `path` as seen from the folder `at`, absolute.
+/// `path` relative to the folder `at`, as an absolute path.
 inline std::string Absolute(int at, const char* path) {
   if (path[0] == '/') return path;
   char folder[4096];

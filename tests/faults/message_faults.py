@@ -1,5 +1,5 @@
-"""A proxy between an agent and its processes that delivers their lines late, twice, in another order, in pieces,
-or cut in the middle, after which the connection is gone. Processes come to it by the layer `detour`."""
+"""A proxy between an agent and its processes. It delivers their lines late, twice, in another order, in pieces, or
+cut in the middle with the connection closed after that. The layer `detour` brings processes to the proxy."""
 import collections
 import random
 import socket
@@ -89,12 +89,12 @@ class Link:
             time.sleep(rng.uniform(0, 0.2))
         if happens["twice"]:
             self.later(rng.uniform(0, 0.3), target, line)
-        if first:  # whoever does not say hello first is not listened to
+        if first:  # a process that does not say hello first is not listened to
             self.send(target, line)
         elif happens["cut"]:
             self.send(target, line[:len(line) // 2])
             self.cut()
-        elif happens["late"]:  # others overtake it
+        elif happens["late"]:  # later lines overtake this one
             self.later(rng.uniform(0, 0.3), target, line)
         elif happens["pieces"] and len(line) > 2:
             middle = rng.randrange(1, len(line) - 1)

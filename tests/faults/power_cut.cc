@@ -1,8 +1,8 @@
-// power_cut SHADOW ROOT TARGET SEED: makes in TARGET what a disk holds of ROOT after a power cut.
+// power_cut SHADOW ROOT TARGET SEED: makes in TARGET the content of ROOT's disk after a power cut.
 //
-// With seed 0 only what was fsynced is there. With another one, of what was not, some is there too:
-// a disk writes in an order of its own. Each name that was changed since its folder was fsynced,
-// and each 4 KiB block of a file since the file was, is taken from before or after at random.
+// With seed 0 only fsynced data survives. With another seed some of the rest survives too, since a
+// disk writes in its own order. Each name that changed since its folder was fsynced, and each 4 KiB
+// block of a file that changed since the file was fsynced, is the old or the new one at random.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -34,7 +34,7 @@ class Cut {
  public:
   Cut(fs::path shadow, unsigned seed) : shadow_(std::move(shadow)), seed_(seed), random_(seed) {}
 
-  // `now` is the folder as it was left, empty when its name is gone from there.
+  // `now` is the folder at the power cut; empty if its name is gone.
   void Folder(const std::string& key, const fs::path& now, const fs::path& target) {
     fs::create_directories(target);
     const Entries before = Synced(key), after = Present(now);
@@ -87,7 +87,8 @@ class Cut {
     std::string bytes = Read(shadow_ / "data" / key);
     if (seed_ != 0 && !now.empty()) {
       const std::string fresh = Read(now);
-      if (Coin()) bytes.resize(fresh.size());  // the length came through: what did not is zeros
+      // the new length survived; blocks that did not are zeros
+      if (Coin()) bytes.resize(fresh.size());
       for (size_t at = 0; at < std::min(bytes.size(), fresh.size()); at += kBlock) {
         const size_t count = std::min(kBlock, std::min(bytes.size(), fresh.size()) - at);
         if (Coin()) bytes.replace(at, count, fresh, at, count);

@@ -1,13 +1,14 @@
-// Preloaded by tests: a disk that is slow to make things last, and a record of which thread waits
-// for it. Variables:
+// Preloaded by tests: a disk that takes long to make data durable, and a record of the threads that
+// wait for it. Variables:
 //
-//   EVALD_SLOW_ROOT       the folder; what lies elsewhere is as fast as ever
+//   EVALD_SLOW_ROOT       the folder; files elsewhere are as fast as ever
 //   EVALD_SLOW_PROGRAM    only processes of this program are slowed down and recorded
-//   EVALD_SLOW_MAIN_MS    how long fsync and fdatasync take on a process's first thread, which its loop runs on
-//   EVALD_SLOW_OTHERS_MS  how long they take on its other threads
-//   EVALD_SLOW_LOG        a file to which "<process id> <main|other> <what> <path>" is appended: for each fsync, and for
-//                         what else the first thread asks of the folder's disk (open, rename, unlink, mkdir, opendir,
-//                         statvfs)
+//   EVALD_SLOW_MAIN_MS    time that fsync and fdatasync take on a process's first thread,
+//                         on which its loop runs
+//   EVALD_SLOW_OTHERS_MS  time that they take on its other threads
+//   EVALD_SLOW_LOG        a file to which "<process id> <main|other> <what> <path>" is
+//                         appended for each fsync, and for each other call of the first thread
+//                         to the folder's disk (open, rename, unlink, mkdir, opendir, statvfs)
 #include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -26,7 +27,7 @@ bool OnMain() { return ::syscall(SYS_gettid) == ::getpid(); }
 class Disk {
  public:
   static Disk& Get() {
-    static Disk* disk = new Disk;  // used until the very end of the process
+    static Disk* disk = new Disk;  // used until the end of the process
     return *disk;
   }
 

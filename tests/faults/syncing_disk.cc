@@ -1,6 +1,6 @@
-// Preloaded by tests: remembers what was fsynced below EVALD_CUT_ROOT in the folder
-// EVALD_CUT_SHADOW (disk_model.h), so that power_cut can take away everything else. What is
-// recorded before fsync returns may survive, as on a real disk.
+// Preloaded by tests: records everything that was fsynced below EVALD_CUT_ROOT in the folder
+// EVALD_CUT_SHADOW (disk_model.h), so that power_cut can remove the rest. Data that is recorded
+// before fsync returns may survive, as on a real disk.
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// Under another name first: a kill in between must not leave half a record.
+// Writes under another name first: a kill meanwhile must not leave half a record.
 void Put(const std::string& file, int from, const std::string& text) {
   static thread_local char buffer[65536];
   const std::string part =
@@ -45,7 +45,8 @@ std::string Entries(const std::string& folder) {
   return text;
 }
 
-// One at a time, or a list of names that was read earlier could be recorded over a later one.
+// One recording at a time. Otherwise a list of names that was read earlier could replace a later
+// one.
 class Turn {
  public:
   explicit Turn(const std::string& shadow)
@@ -76,7 +77,7 @@ void Remember(int fd) {
     Put(shadow + "/names/" + key, -1, Entries(path));
     return;
   }
-  // The descriptor may be for writing only.
+  // The descriptor may be open for writing only.
   const long from = ::syscall(SYS_openat, AT_FDCWD, ("/proc/self/fd/" + std::to_string(fd)).c_str(),
                               O_RDONLY | O_CLOEXEC);
   if (from < 0) ::abort();
@@ -86,7 +87,7 @@ void Remember(int fd) {
 
 int Sync(int fd) {
   const int saved = errno;
-  Remember(fd);  // instead of fsync: the disk of this machine need not spin
+  Remember(fd);  // replaces fsync: this machine's disk need not be used
   errno = saved;
   return 0;
 }

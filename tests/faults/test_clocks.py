@@ -1,4 +1,4 @@
-"""The wall clock jumps, days forwards and backwards, four times a second: nothing depends on it."""
+"""The wall clock jumps, days forwards and backwards, four times a second. No result depends on it."""
 import subprocess
 import unittest
 

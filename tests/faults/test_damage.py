@@ -1,4 +1,4 @@
-"""Files that are no longer what was written: found, named, and rebuilt from the others where that is possible."""
+"""Damaged files are found, named, and rebuilt from other files if possible."""
 import contextlib
 import signal
 import sqlite3
@@ -11,7 +11,7 @@ class Damage(FaultCase):
     SLOW = {"name": "emulated", "concurrency": 4, "delay_ms": 8, "jitter": 0.5}
 
     def flip(self, path, times=1, first=0):
-        """Other bytes at random places of a file, from `first` on."""
+        """Puts other bytes at random places of a file, from `first` on."""
         content = bytearray(path.read_bytes())
         for _ in range(times):
             content[self.rng.randrange(first, len(content))] ^= 1 << self.rng.randrange(8)
@@ -22,15 +22,16 @@ class Damage(FaultCase):
         path.write_bytes(content[:self.rng.randrange(len(content))])
 
     def interrupted(self, config, scored=3):
-        """A run that was killed after some scores were committed; its folder."""
+        """A run that was killed after some scores were committed. Returns its folder."""
         self.killed_at("run.scores_committed", scored, config)
         return self.runs()[0]
 
     def finish_in_two(self, config, expected, what):
-        """As `finish`. Of bits that SQLite does not look at, the first life may find by a file's hash that they are
-        wrong; the second does again what they stood for."""
+        """Like `finish`. SQLite does not check some bits. A file's hash may show the first life that such bits are
+        wrong; the second life does their work again."""
         status, said = self.resume(config)
-        if status == 2 and "schema version" in said:  # the bits that say which version it is: refused by name
+        # the damaged bits hold the schema version: refused with a message that names it
+        if status == 2 and "schema version" in said:
             self.assertIn("state.db", said)
             (self.disk / "state" / "state.db").unlink()
         if status:
@@ -44,19 +45,19 @@ class Damage(FaultCase):
     # ---- the database
 
     def damages(self):
-        """Ways in which a database file may come to harm: (name, what to do to state.db)."""
+        """Ways in which a database file may be damaged: (name, function of state.db's path)."""
         size = 4096
         ways = [("is no database", lambda p: p.write_bytes(self.rng.randbytes(3 * size))),
                 ("has a broken header", lambda p: p.write_bytes(b"SQLight" + p.read_bytes()[7:])),
                 ("has a page of zeros", lambda p: p.write_bytes(p.read_bytes()[:size] + bytes(size) + p.read_bytes()[2 * size:])),
-                ("has flipped bits", lambda p: self.flip(p, 40, first=100)),  # the header has a way of its own
+                ("has flipped bits", lambda p: self.flip(p, 40, first=100)),  # the header has a case of its own
                 ("is cut short", self.cut_short),
                 ("is empty", lambda p: p.write_bytes(b""))]
         return ways
 
     def fold_wal(self):
-        """Brings what is in the WAL into state.db, as a checkpoint does now and then: no damage there would matter else.
-        False when somebody is in the middle of a transaction."""
+        """Moves the content of the WAL into state.db, as a checkpoint of SQLite does; otherwise damage to state.db
+        would not matter. False if a process is in the middle of a transaction."""
         with contextlib.closing(sqlite3.connect(self.disk / "state" / "state.db", timeout=1)) as database:
             return database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
 
@@ -88,7 +89,7 @@ class Damage(FaultCase):
         database = self.disk / "state" / "state.db"
         content = database.read_bytes()
         self.assertIn(b"costs", content)
-        database.write_bytes(content.replace(b"costs", b"co\xf3\x1b["))  # no UTF-8, and a terminal's control sequence
+        database.write_bytes(content.replace(b"costs", b"co\xf3\x1b["))  # not UTF-8, and a terminal's control sequence
         said = self.finish(config, expected, "a name in the database's schema")
         self.assertIn(r"co\xf3\x1b[", said)
         self.assertIn("set aside as", said)
@@ -109,11 +110,11 @@ class Damage(FaultCase):
 
     def test_a_database_in_use_is_not_set_aside(self):
         self.make_suite(300, 4)
-        config = self.config(engine={**self.SLOW, "delay_ms": 2000})  # it is not waited for
+        config = self.config(engine={**self.SLOW, "delay_ms": 2000})  # the test does not wait for the run
         first = self.start("run", config, "--quiet", start_new_session=True)
 
         def stopped():
-            first.send_signal(signal.SIGSTOP)  # it would notice, and end
+            first.send_signal(signal.SIGSTOP)  # otherwise it would notice and end
             if self.fold_wal():
                 return True
             first.send_signal(signal.SIGCONT)
@@ -172,7 +173,7 @@ class Damage(FaultCase):
     def test_a_file_that_changes_while_the_run_works_makes_no_results(self):
         self.make_suite(120, 8)
         expected = self.undisturbed(self.config(engine=self.SLOW))
-        # Seconds are left when the first scores are there.
+        # The run still takes seconds when its first scores are committed.
         config = self.config(engine={**self.SLOW, "delay_ms": 300})
         process = self.start("run", config, "--quiet", start_new_session=True)
         victim = self.wait_for("scores", lambda: list(self.disk.glob("runs/*/scores/sums/*.jsonl")))[0]

@@ -1,5 +1,5 @@
-"""A disk that is full, or fails, at the n-th thing that is written to it: a clear error or none, never wrong
-numbers, never a hang; and afterwards the run is finished as if nothing had happened."""
+"""A disk that is full or fails at its n-th write. evald reports a clear error or none, never gives wrong numbers and
+never hangs. Afterwards the run is finished as if nothing had happened."""
 import collections
 import http.client
 import json
@@ -7,10 +7,9 @@ import pathlib
 import re
 import signal
 import unittest
-import urllib.error
-import urllib.request
 
 from fault_case import OVER, PATIENCE_S, FaultCase, preload, sample
+from service_case import answer_to
 
 ONE_EACH = {"workers": {"count": 1, "threads": 1}, "metrics": {"processes": 1}}
 
@@ -19,7 +18,7 @@ class FailingDisk(FaultCase):
     SUMS, CHOICE = 8, 4
 
     def failing(self, root, fail="", error="ENOSPC"):
-        """The environment of a disk that fails; `fail` as EVALD_DISK_FAIL has it."""
+        """The environment of a disk that fails. `fail` is the value of EVALD_DISK_FAIL."""
         self.counter, self.log = self.folder / "count", self.folder / "disk.log"
         self.counter.write_bytes(bytes(16))
         self.log.unlink(missing_ok=True)
@@ -27,15 +26,15 @@ class FailingDisk(FaultCase):
                        EVALD_DISK_FAIL=fail, EVALD_DISK_ERROR=error)
 
     def operations(self):
-        """[number, program, what, path, "FAILS"?] of each."""
+        """[number, program, what, path, "FAILS"?] of each operation."""
         return [line.split(" ", 4) for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
     def failed(self):
         return [entry for entry in self.operations() if entry[-1] == "FAILS"]
 
     def faults(self, root, live, count):
-        """(what EVALD_DISK_FAIL says, the error) for operations of a life that goes well: some of each kind of file,
-        so that a sample meets them all."""
+        """(value of EVALD_DISK_FAIL, the error) for operations of a life without faults. Some operations of each kind
+        of file are chosen, so that a sample meets all kinds."""
         live(self.failing(root))
         places = collections.defaultdict(list)
         for number, program, what, path, *_ in self.operations():
@@ -78,19 +77,16 @@ class FailingDisk(FaultCase):
     # ---- the service
 
     def ask(self, method, path, body=None, **headers):
-        """(status, answer); None for the status when the service is gone."""
-        request = urllib.request.Request(self.url + path, body and json.dumps(body).encode(),
-                                         {"Content-Type": "application/json", **headers}, method=method)
+        """Returns (status, answer). The status is None if the service is gone."""
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
+            status, text = answer_to(self.url, method, path, body, PATIENCE_S, **headers)
+            return status, json.loads(text) if status < 400 else text.decode()
         except (OSError, http.client.HTTPException, json.JSONDecodeError) as error:
             return None, str(error)
 
     def life_of_service(self, env, key="the-run"):
-        """The run when it is over; None when the service ended, or refused it, before: then `refusal` is its answer."""
+        """Returns the run when it is over. None if the service ended or refused the run before; `refusal` is then its
+        answer."""
         self.refusal = ""
         if not self.serve(env=env):
             return None

@@ -1,4 +1,5 @@
-"""kill -9 at every fail point (docs/faults.md): in `evald run` and its next life, in `evald serve` and its."""
+"""kill -9 at every fail point (docs/faults.md), in `evald run` and its next life, and in `evald serve` and its next
+life."""
 import collections
 import os
 import re
@@ -23,7 +24,7 @@ class KillPoints(FaultCase):
     GATES = {"rules": [{"task": "choice", "metric": "acc", "min": 0.01}]}
 
     def passed_in(self, live):
-        """How often each "program/point" is passed in a life that nothing happens to."""
+        """The number of times that each "program/point" is passed in a life without faults."""
         log = self.folder / "points.log"
         log.unlink(missing_ok=True)
         live(dict(os.environ, EVALD_FAIL_POINT_LOG=str(log)))
@@ -31,13 +32,13 @@ class KillPoints(FaultCase):
         return collections.Counter(log.read_text().split())
 
     def killing(self, point, passing):
-        """The environment in which the first process to come by dies there."""
+        """The environment in which the first process that passes the point dies there."""
         self.token = self.folder / "token"
         self.token.touch()
         return dict(os.environ, EVALD_FAIL_POINT=f"{point}:{passing}", EVALD_FAIL_POINT_ONCE=str(self.token))
 
     def kills(self, passed, count):
-        """(point, which passing of it): the first one of each, and a later one."""
+        """(point, number of the passing): the first passing of each point, and a later one."""
         chosen = []
         for point in sample(sorted(passed), count, self.rng):
             chosen.append((point, 1))
@@ -54,7 +55,7 @@ class KillPoints(FaultCase):
         if point.startswith("evald/") and not self.token.exists():
             self.assertEqual(status, -9, f"{what}: {said}")
             self.finish(config, expected, what)
-        else:  # evald has replaced the process, or nothing happened
+        else:  # evald has replaced the process, or it never died
             self.assertEqual(status, 0, f"{what}:\n{said}\n{self.logs()}")
             self.compare(self.runs()[0], expected, what)
 
@@ -82,7 +83,8 @@ class KillPoints(FaultCase):
         for point in sample(points, 2, self.rng):
             with self.subTest(point=point):
                 self.clear()
-                # After a late kill all may be generated or scored, and these points are not passed again.
+                # After a late kill everything may be generated or scored already. These points are then not passed
+                # again.
                 early = point in ("run.lease_given", "run.job_given", "run.scores_reported")
                 first, passing = ("run.lease_given", 1) if early else (self.rng.choice(
                     ["run.generations_committed", "run.scores_reported", "run.lease_given"]), 3)
@@ -94,7 +96,7 @@ class KillPoints(FaultCase):
     # ---- the service
 
     def life_of_service(self, env):
-        """Until its run is over or it is killed; the run, if any."""
+        """Serves until the run is over or the service is killed. Returns the run, if there is any."""
         run = None
         if self.serve(env=env):
             run = self.submit("the-run", engine=self.JITTER, gates=self.GATES)
@@ -137,7 +139,7 @@ class KillPoints(FaultCase):
         self.assertEqual(self.life(self.config(), env=env)[0], 0)
 
     def life_that_drops_what_it_staged(self, env):
-        """Native, with the staged checkpoint dropped at the end."""
+        """A run on the native engine that drops its staged checkpoint at the end."""
         self.assertEqual(self.life(self.native(), env=env)[0], 0)
 
     def test_every_point_is_passed_and_documented(self):

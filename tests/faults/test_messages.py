@@ -1,5 +1,5 @@
-"""What an agent and its processes say to one another comes late, twice, in another order, in pieces or not whole; a
-worker does not answer for so long that its lease is given away."""
+"""Messages between an agent and its processes come late, twice, in another order, in pieces or incomplete. A worker
+does not answer for so long that its lease is given to another."""
 import collections
 import contextlib
 import json
@@ -19,7 +19,7 @@ class Messages(FaultCase):
     RATES = {"late": 0.1, "twice": 0.2, "pieces": 0.2, "stall": 0.02, "cut": 0.01}
 
     def faulty(self, seed, **rates):
-        """Environment of processes whose messages go through a proxy, and the proxy."""
+        """The environment of processes whose messages go through a proxy, and the proxy."""
         path = self.folder / f"detour-{seed}.sock"
         faults = MessageFaults(path, seed, {**self.RATES, **rates})
         self.addCleanup(faults.close)
@@ -39,10 +39,11 @@ class Messages(FaultCase):
                 self.assertEqual(status, 0, f"{said}\n{self.logs()}")
                 self.compare(self.runs()[0], expected, f"seed {seed}")
                 total += faults.counts
-        self.assertTrue(total["twice"] > 0 and total["late"] > 0, total)  # of one run alone, none may be late
+        # in a single run it may happen that no line is late
+        self.assertTrue(total["twice"] > 0 and total["late"] > 0, total)
 
     def test_checkpoints_do_not_mix(self):
-        """A worker goes back and forth between two checkpoints while loads and leases overtake one another."""
+        """A worker changes between two checkpoints while loads and leases overtake one another."""
         def config(step):
             return self.config(checkpoint=str(QUICKSTART / "checkpoints" / step), engine={"name": "native"},
                                tasks=[{"task": "quickstart_choice", "limit": 12}], task_dirs=[str(QUICKSTART / "tasks")],
@@ -72,21 +73,21 @@ class Messages(FaultCase):
         config = self.config(engine={**self.SLOW, "delay_ms": 200}, **patient)
         process = self.start("run", config, "--quiet", start_new_session=True)
         stopped = self.wait_for("a worker that stops in the middle of a trial", lambda: self.stopped_at_work(process.pid))
-        # What is leased again has no second owner.
+        # A trial that is leased again has no second owner.
         self.wait_for("its death", lambda: stopped not in processes_of(process.pid))
         _, said = process.communicate(timeout=PATIENCE_S)
         self.assertEqual(process.returncode, 0, said + self.logs())
         self.compare(self.runs()[0], expected, "a stopped worker")
-        # What it held went to another: as the next attempt, or as a copy when it was late and not yet given up.
+        # The trial went to another worker: as its next attempt, or as a copy if it was late and not yet given up.
         with sqlite3.connect(self.disk / "state" / "state.db") as database:
             leases = database.execute("SELECT trial, attempt FROM leases").fetchall()
         committed = {int(path.name.split(".")[0]) for path in self.runs()[0].glob("generations/*/*.jsonl")}
         self.assertTrue(max(attempt for _, attempt in leases) >= 2 or {trial for trial, _ in leases} - committed, leases)
 
     def stopped_at_work(self, evald):
-        """A worker that was stopped while it had generations half written; None when there is none now."""
+        """A worker that was stopped while its generations were half written; None if there is none now."""
         for worker in self.children(evald, "evald-worker"):
-            with contextlib.suppress(OSError):  # it may be over
+            with contextlib.suppress(OSError):  # the worker may have ended
                 os.kill(worker, signal.SIGSTOP)
                 self.wait_for("it to stop", lambda: pathlib.Path(f"/proc/{worker}/stat").read_text().rsplit(") ", 1)[1][0] == "T")
                 if any(str(file.readlink()).endswith(".jsonl.part") for file in pathlib.Path(f"/proc/{worker}/fd").iterdir()):

@@ -1,5 +1,5 @@
-"""The power goes: every process dies, and the disk holds what was fsynced and, in some tests, some of the rest.
-What was committed or acknowledged is there afterwards, whole; the rest is done again."""
+"""A power cut: every process dies. The disk keeps everything that was fsynced and, in some tests, some of the rest.
+Everything that was committed or acknowledged is there afterwards, whole. The rest is done again."""
 import subprocess
 import unittest
 
@@ -31,14 +31,14 @@ class PowerCut(FaultCase):
         return self.watched(EVALD_FAIL_POINT=f"{point}:{passing}", EVALD_FAIL_POINT_ONCE=self.token)
 
     def cut(self, seed):
-        """Leaves of the disk what a power cut does; 0 takes all that was not fsynced."""
+        """Leaves on the disk what survives a power cut. With seed 0 only fsynced data survives."""
         left = self.folder / "disk-left"
         subprocess.run([LAYERS / "power_cut", self.shadow, self.disk, left, str(seed)], check=True)
         subprocess.run(["rm", "-rf", str(self.disk)], check=True)
         left.rename(self.disk)
 
     def cuts(self, points, count):
-        """(point, which passing, seed of what survives)."""
+        """(point, number of the passing, seed of the surviving data)."""
         chosen = sample(points, count, self.rng)
         return [(point, self.rng.choice([1, 1, 2, 3]), self.rng.choice([0, 0, self.rng.randrange(1, 1000)])) for point in chosen]
 
@@ -50,7 +50,7 @@ class PowerCut(FaultCase):
                 what = f"power cut at {point}, passing {passing}, seed {seed}"
                 status, said = self.life(config, env=self.dying_at(point, passing))
                 if point.split(".")[0] not in ("worker", "metric") and not self.token.exists():
-                    self.assertIn(status, (0, -9), f"{what}: {said}")  # 0: a worker passed it
+                    self.assertIn(status, (0, -9), f"{what}: {said}")  # 0: a worker passed the point
                 self.cut(seed)
                 said = self.finish(config, expected, what)
                 self.assertNotIn("lost or damaged", said, f"{what}: a row stood for a file that was not on the disk")
@@ -83,7 +83,7 @@ class PowerCut(FaultCase):
                 self.end_daemon()
                 self.cut(seed)
                 self.assertTrue(self.serve(), f"{what}: {self.daemon_log()}")
-                if run is not None:  # it was acknowledged: it is known without being asked again
+                if run is not None:  # the run was acknowledged, so the service knows it without a new submission
                     self.assertEqual([r["id"] for r in self.call("GET", "/v1/runs")["runs"]], [run["id"]], what)
                 again = self.submit("the-run", engine=self.SLOW)
                 self.check_done(self.run_over(again["id"]), expected, what)

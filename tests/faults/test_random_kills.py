@@ -1,6 +1,6 @@
 """kill -9 of the daemon, its agent, a worker or a metric process at random moments, while runs follow one another.
 
-EVALD_KILLS sets how many; 200 in a full run."""
+EVALD_KILLS sets the number of kills; 200 in a full run."""
 import collections
 import os
 import signal
@@ -16,7 +16,7 @@ KILLS = int(os.environ.get("EVALD_KILLS", "200" if FULL else "8"))
 class RandomKills(FaultCase):
     SUMS, CHOICE = 60, 30
     SLOW = {"name": "emulated", "concurrency": 4, "delay_ms": 10, "jitter": 0.5}
-    # However often a trial's workers are killed, it is not given up.
+    # A trial is not given up, however often its workers are killed.
     PATIENT = {"workers": {"max_attempts": 100}, "metrics": {"max_attempts": 100}}
     AT_ONCE = 3
 
@@ -24,7 +24,8 @@ class RandomKills(FaultCase):
         self.assertTrue(self.serve(), self.daemon_log())
 
     def kill_one(self):
-        """Who was killed. A daemon is outlived by its agent, whose processes go on; an agent is not by its."""
+        """Kills one process and returns which. A daemon's agent outlives it, and the agent's processes go on. An
+        agent's processes do not outlive the agent."""
         victim = self.rng.choice(["daemon", "agent", "evald-worker", "evald-worker", "evald-metric"])
         if victim == "daemon":
             self.assertEqual(self.end_daemon(outlived=True), -9)
@@ -35,11 +36,11 @@ class RandomKills(FaultCase):
             found = [agent] if agent else []
         else:
             found = self.children(agent, victim) if agent else []
-        if not found:  # it is just being started again
+        if not found:  # the process is just being started again
             return None
         try:
             os.kill(self.rng.choice(found), signal.SIGKILL)
-        except ProcessLookupError:  # it has just ended
+        except ProcessLookupError:  # the process has just ended
             return None
         return victim
 
@@ -68,7 +69,7 @@ class RandomKills(FaultCase):
               f"{self.SUMS + self.CHOICE} documents, {time.monotonic() - begin:.0f} s: all identical", flush=True)
 
     def check_rows(self, runs):
-        """One row makes each document's generations count, one its scores."""
+        """For each document one row makes its generations count, and one row its scores."""
         with sqlite3.connect(self.disk / "state" / "state.db") as database:
             rows = database.execute("SELECT run, kind, count(*) FROM documents GROUP BY run, kind").fetchall()
         self.assertEqual(len(rows), 2 * runs)

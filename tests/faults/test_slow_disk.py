@@ -1,7 +1,7 @@
-"""A disk on which fsync takes two seconds: the service's loop, which sees heartbeats, never waits for it.
+"""A disk on which fsync takes two seconds. The service's loop, which reads heartbeats, never waits for it.
 
-Which thread waits is recorded by the layer, so the test does not hang on how fast the machine is: what the loop's thread
-asks of the disk is counted, and is nothing. The clock is asked only for what a wait of two seconds would show."""
+The layer records which thread waits, so the test does not depend on the machine's speed. The test counts the calls of
+the loop's thread to the disk, and expects none. It looks at the clock only for waits that take two seconds."""
 import concurrent.futures
 import json
 import pathlib
@@ -9,12 +9,12 @@ import re
 import unittest
 import urllib.request
 
-from fault_case import BINARIES, QUICKSTART, FaultCase, preload
+from fault_case import BINARIES, OVER, QUICKSTART, FaultCase, preload
 
-WAIT_S = 2        # of an fsync on the loop's thread
+WAIT_S = 2  # seconds of an fsync on the loop's thread
 TASKS = 1000
-PROCESSOR_S = 0.1  # that a turn of the loop may take; sanitizers need more
-# The loop looks whether this host's agent runs, where none is connected, and starts it.
+PROCESSOR_S = 0.1  # most processor seconds of one turn of the loop; sanitizers need more
+# If no agent is connected, the loop looks whether this host's agent runs, and starts it.
 AGENTS = ("/disk/state/agent.lock", "/disk/state/logs/agent.log", "/disk/state/agent.sock")
 
 
@@ -30,7 +30,8 @@ class SlowDisk(FaultCase):
         env = preload("slow_disk", EVALD_SLOW_ROOT=self.folder, EVALD_SLOW_PROGRAM="evald", EVALD_SLOW_LOG=self.log,
                       EVALD_SLOW_MAIN_MS=1000 * WAIT_S, EVALD_SLOW_OTHERS_MS=others_ms)
         self.assertTrue(self.serve(env=env, **changes), self.daemon_log())
-        self.begun = len(self.log.read_text().splitlines())  # before its loop runs, the first thread opens what it needs
+        # earlier lines are from the first thread, which opens its files before its loop runs
+        self.begun = len(self.log.read_text().splitlines())
         self.longest_processor_s = 0
 
     def metrics(self):
@@ -41,11 +42,12 @@ class SlowDisk(FaultCase):
         return {name: float(value) for name, value in found.items()}
 
     def wait_done(self, run):
-        """Its resource. The longest turns are those of a minute: they are asked for all along."""
+        """Returns the run's resource at its end. The longest turns are those of the last minute, so they are asked
+        for all along."""
         def over():
             self.metrics()
             now = self.call("GET", f"/v1/runs/{run['id']}")
-            return now["state"] in ("done", "incomplete", "failed", "cancelled") and now
+            return now["state"] in OVER and now
         return self.wait_for("the run's end", over, 600)
 
     def check_loop(self):
@@ -64,7 +66,8 @@ class SlowDisk(FaultCase):
         self.assertLess(self.longest_processor_s, (10 if is_sanitized() else 1) * PROCESSOR_S)
 
     def test_a_run_is_cancelled_while_its_submission_is_being_written(self):
-        """Others see a run once its row is on disk, some slow fsyncs before it is queued and the submission is answered."""
+        """Others see a run once its row is on disk. That is some slow fsyncs before it is queued and the submission
+        is answered."""
         self.make_suite(12, 8)
         self.serve_slowly(others_ms=1000 * WAIT_S)
         with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -79,7 +82,7 @@ class SlowDisk(FaultCase):
         expected = self.undisturbed()
         native = {"checkpoint": str(QUICKSTART / "checkpoints" / "step-00100"), "engine": {"name": "native"},
                   "tasks": [{"task": "quickstart_choice", "limit": 8}], "task_dirs": [str(QUICKSTART / "tasks")]}
-        # Preparation has a thread of its own: here its files are there already.
+        # Preparation has its own thread. Here its files exist already.
         cache = {"cache_dir": "disk/cache", "state_dir": "plain/state", "output": {"dir": "plain/runs"}}
         self.run_done(self.write_config(name="warm.yaml", **{"engine": self.ENGINE, **cache}))
         self.run_done(self.write_config(name="warm-native.yaml", **{**native, **cache, "staging": {"root": str(self.folder / "warm")}}))
@@ -107,7 +110,7 @@ class SlowDisk(FaultCase):
         done = self.wait_done(run)
         self.assertEqual((done["state"], done["problems"]), ("done", []), self.daemon_log())
         self.assertEqual(len(list(pathlib.Path(done["directory"]).glob("samples_*.jsonl"))), TASKS)
-        # Planned from what a thousand tasks cost, and everything is there already.
+        # The plan uses the costs of a thousand tasks, and everything exists already.
         again = self.submit("again", tasks=names, bootstrap_iters=10, engine={"name": "emulated", "concurrency": 16})
         self.assertEqual(self.wait_done(again)["state"], "done", self.daemon_log())
         self.check_loop()

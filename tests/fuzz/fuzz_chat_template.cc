@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Json last = {{"role", "assistant"}, {"content", content}};
   const Json tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
   try {
-    const evald::ChatTemplate chat(input.substr(0, end), tokens, 1769817600, "fuzz");
+    const evald::ChatTemplate chat(input.substr(0, end), tokens, evald::ChatDate{1769817600},
+                                   "fuzz");
     for (const Json& messages : {Json::array({user}), Json::array({system, user, answer, user}),
                                  Json::array({system, user, last})}) {
       for (const bool prompt : {true, false}) {

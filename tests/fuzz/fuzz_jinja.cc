@@ -3,8 +3,8 @@
 #include <string>
 
 #include "evald/error.h"
-#include "jinja/python_value.h"
 #include "jinja/template.h"
+#include "python/value.h"
 
 // Any text as a template, rendered over a small document in the three environments with tight
 // limits, and as a Python literal: an output or an Error.
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   }
   try {
-    jinja::PythonRepr(jinja::PythonLiteral(text));
+    PythonRepr(PythonLiteral(text));
   } catch (const Error&) {
   }
   return 0;

@@ -1,4 +1,4 @@
-"""What the integration tests share: a scratch folder, a made-up suite, and how to run evald."""
+"""Common parts of the integration tests: a scratch folder, a made-up suite, and ways to run evald."""
 import json
 import os
 import pathlib
@@ -13,6 +13,7 @@ import unittest.mock
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BINARIES = pathlib.Path(os.environ.get("EVALD_BINARIES", SOURCE / "build" / "dev")).resolve()
 QUICKSTART = SOURCE / "examples" / "quickstart"
+OVER = ("done", "incomplete", "failed", "cancelled")  # the states of a run that goes on no more
 
 SUMS_TASK = r"""task: sums
 dataset_path: json
@@ -78,7 +79,8 @@ class EvaldCase(unittest.TestCase):
         return path
 
     def keep_journal(self):
-        """The file to which the emulated engine of every process started from now on adds a line for each answer."""
+        """Returns a journal file. The emulated engine of every process started from now on adds a line to it for each
+        answer."""
         journal = self.folder / "journal"
         change = unittest.mock.patch.dict(os.environ, EVALD_EMULATED_JOURNAL=str(journal))
         change.start()
@@ -86,8 +88,8 @@ class EvaldCase(unittest.TestCase):
         return journal
 
     def use_preparing(self, script):
-        """From now on evald is started from a folder of its own, in which evald-prepare is this shell script; {real} is
-        the real program. evald takes other programs from the folder that it lies in itself."""
+        """From now on evald is started from a folder of its own. evald-prepare in that folder is this shell script,
+        in which {real} means the real program. evald takes the other programs from the folder of its own binary."""
         if self.binaries == BINARIES:
             self.binaries = self.folder / "binaries"
             self.binaries.mkdir()
@@ -114,7 +116,8 @@ class EvaldCase(unittest.TestCase):
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def killed_at(self, point, passing, *arguments):
-        """`evald run` until it is killed at a fail point (docs/faults.md): it is not over by then, however fast it is."""
+        """Runs `evald run` until it is killed at a fail point (docs/faults.md). The run cannot end before, however
+        fast it is."""
         process = self.start("run", *arguments, "--quiet", start_new_session=True,
                              env=dict(os.environ, EVALD_FAIL_POINT=f"evald/{point}:{passing}"))
         out, err = process.communicate(timeout=300)
@@ -122,11 +125,11 @@ class EvaldCase(unittest.TestCase):
         self.wait_until_gone(process.pid)
 
     def wait_until_gone(self, session):
-        """Children of a killed evald die with it, but not at the same instant."""
+        """Waits for the children of a killed evald. They die with it, but not at the same instant."""
         self.wait_for(f"the processes of session {session} to end", lambda: not processes_of(session))
 
     def run_done(self, *arguments, **options):
-        """Runs to success; gives the JSON document on standard output."""
+        """Runs to success. Returns the JSON document on standard output."""
         done = self.evald("run", *arguments, "--json", "--quiet", **options)
         self.assertEqual(done.returncode, 0, f"{done.stdout}\n{done.stderr}\n{self.logs()}")
         self.assertEqual(len(done.stdout.strip().splitlines()), 1, "one JSON document and nothing else")
@@ -158,7 +161,7 @@ class EvaldCase(unittest.TestCase):
 
     @staticmethod
     def children(pid, name):
-        """Process ids of running children of `pid` whose program is `name`."""
+        """Process ids of the running children of `pid` whose program is `name`."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -175,7 +178,7 @@ class EvaldCase(unittest.TestCase):
 
 
 def processes_of(session):
-    """Process ids of a session, without those that are dead but for their parent's wait."""
+    """Process ids of a session, without zombies."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -190,5 +193,5 @@ def processes_of(session):
 
 
 def scores(document):
-    """The parts of results that must not depend on how a run went."""
+    """The parts of results that must not depend on what happened to the run."""
     return {key: document[key] for key in ("results", "groups", "n-samples", "versions") if key in document}

@@ -1,4 +1,4 @@
-"""Who may use a service and what others may read: folders, modes, command lines, quotas."""
+"""Access to a service, and the files that others may read: folders, modes, command lines, quotas."""
 import json
 import os
 import pathlib

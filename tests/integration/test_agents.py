@@ -1,5 +1,6 @@
 """evald agent: hosts that share no files with the service, connections that go bad, hosts that go away."""
 import hashlib
+import http.client
 import json
 import os
 import pathlib
@@ -14,7 +15,7 @@ import time
 import unittest
 
 from evald_case import BINARIES, QUICKSTART
-from test_service import ServiceCase
+from service_case import ServiceCase
 
 SEED = int(os.environ.get("EVALD_TEST_SEED", "1"))
 TOKENS = {"admin": "the-token-of-an-admin", "worker": "the-token-of-a-worker", "read": "the-token-of-a-reader"}
@@ -26,8 +27,8 @@ def can_hide():
 
 
 class Proxy:
-    """Between agents and the service, over plain TCP: holds lines back, repeats them, lets others overtake them,
-    and cuts connections in the middle of a line. What is asked over HTTP passes unharmed."""
+    """A proxy between agents and the service, over plain TCP. It holds lines back, repeats them, lets others overtake
+    them, and cuts connections in the middle of a line. HTTP requests pass unharmed."""
 
     def __init__(self, port, seed):
         self.target, self.random, self.lines = port, random.Random(seed), 0
@@ -71,7 +72,7 @@ class Proxy:
                     first = b"agent_hello" in line or b"agent_welcome" in line
                     dice = 1.0 if first else self.random.random()
                     self.lines += 1
-                    if dice < 0.004 or self.lines == 60:  # one at least, whatever the dice say
+                    if dice < 0.004 or self.lines == 60:  # at least one cut, whatever the dice say
                         self.faults["cut"] += 1
                         sink.sendall(line[:self.random.randrange(len(line))])
                         return
@@ -136,7 +137,7 @@ class Agents(ServiceCase):
 
     def start_agent(self, name, *more, hide=(), **options):
         command = self.agent_command(name, *more, **options)
-        if hide:  # nothing of these folders is to be seen by the agent
+        if hide:  # the agent must see nothing of these folders
             script = " && ".join(f"mount -t tmpfs none '{folder}'" for folder in hide) + ' && exec "$@"'
             command = ["unshare", "-Urm", "sh", "-c", script, "sh", *command]
         log = open(self.folder / f"{name}.log", "ab")
@@ -162,9 +163,9 @@ class Agents(ServiceCase):
         return [w for w in self.call("GET", "/v1/workers")["workers"] if w["host"] == host]
 
     def submit_to_all(self, *names, **changes):
-        """A run that is given out once the service and these hosts have all their workers: however slow the machine is,
-        none has done everything before another has started. It should have work for some seconds: a process that the
-        machine stops for a while has its part nevertheless."""
+        """Submits a run that starts once the service and these hosts have all their workers. So even on a slow
+        machine no worker does everything before another has started. The run should have work for some seconds, so
+        that a process that the machine stops for a while still has its part."""
         run = self.submit(**changes)
         self.wait_for("its begin", lambda: self.run_of(run)["state"] != "queued")
         self.call("POST", f"/v1/runs/{run['id']}/pause")
@@ -183,7 +184,7 @@ class Agents(ServiceCase):
         super().check(expected, run)
 
     def hosts_of(self, run):
-        """How many generate spans each host has in the run's timeline."""
+        """The generate and score spans of each host in the run's timeline."""
         timeline = json.loads((pathlib.Path(run["directory"]) / "timeline.json").read_text())["traceEvents"]
         rows = {e["tid"]: e["args"]["name"] for e in timeline if e["ph"] == "M" and e["name"] == "thread_name"}
         found = {}
@@ -195,7 +196,7 @@ class Agents(ServiceCase):
 
 
 class TwoHosts(Agents):
-    """Two agents with separate roots and nothing shared: the service's folders are hidden from them."""
+    """Two agents with separate roots and no common files: the service's folders are hidden from them."""
 
     def test_over_tls_with_nothing_shared(self):
         self.make_suite(200, 60)
@@ -224,7 +225,8 @@ class TwoHosts(Agents):
         access = self.make_access()
         checkpoints = self.folder / "checkpoints"
         shutil.copytree(QUICKSTART / "checkpoints" / "step-01200", checkpoints / "step-01200")
-        # All 32 documents: a stretch under 100 ms is not in the timeline, and a quick machine does eight in that time.
+        # The task keeps all 32 documents. A span under 100 ms is not in the timeline, and a fast machine does eight
+        # documents in that time.
         base = {"tasks": ["quickstart_choice"], "task_dirs": [str(QUICKSTART / "tasks")],
                 "engine": {"name": "native"}}
         expected = self.run_done(self.write_config(checkpoint=str(checkpoints / "step-01200"), output={"dir": "plain", "name": "p"}, **base))
@@ -241,7 +243,7 @@ class TwoHosts(Agents):
         generating = {host for host, spans in self.hosts_of(run).items() if any(s["name"] == "generate" for s in spans)}
         self.assertEqual(generating, {"local"}, "a small run goes where its checkpoint is")
         self.assertEqual([w["fingerprint"] for w in self.workers("north")], [None])
-        # Were it large, it would be worth having the checkpoint there as well, where a worker waits by then.
+        # If the run were large, its checkpoint would be worth copying to the host whose worker waits by then.
         self.wait_for("its worker", lambda: all(w["pid"] for w in self.workers("north")))
         file = self.folder / "priors.json"
         self.assertEqual(self.evald("priors", "--state-dir", self.folder / "state", "--export", file).returncode, 0)
@@ -258,7 +260,7 @@ class TwoHosts(Agents):
         staged = self.folder / "hosts" / "north" / "staging" / run["fingerprint"]
         self.assertEqual((staged / "model.safetensors").read_bytes(), (checkpoints / "step-01200" / "model.safetensors").read_bytes())
         self.assertEqual(self.host("north")["staged"], [run["fingerprint"]])
-        # Another life of its agent has no process, and knows what the first has left in memory.
+        # The agent's next life has no process, and knows the checkpoint that its first life left in memory.
         self.agents["north"].kill()
         self.agents["north"].wait()
         self.wait_host("north", "away")
@@ -300,7 +302,7 @@ class TwoHosts(Agents):
         self.assertEqual(set(self.hosts_of(run)), {"local", "north", "south"}, "one that left and came back has work")
         self.daemon.send_signal(signal.SIGTERM)
         _, err = self.daemon.communicate(timeout=60)
-        # That one repeats what another is late with is said as well, and may be.
+        # A log line that one worker repeats the late work of another is allowed.
         waited = r"south\.[wm]\d( ended|: it was started|: it has been silent|: its host has been away)"
         self.assertNotRegex(err, waited, "nobody waits for what one that left had, or starts it again")
 
@@ -315,7 +317,7 @@ class TwoHosts(Agents):
         run = self.submit_to_all("north", engine=engine, workers={"count": 2, "heartbeat_timeout_s": 5})
         root, folder = self.folder / "hosts" / "north", pathlib.Path(run["directory"])
 
-        def committed():  # files that the host made, and the service has begun to score
+        def committed():  # files that the host made and that the service has begun to score
             names = [path.relative_to(path.parents[2]) for path in root.glob("spool/runs/*/generations/*/*.jsonl")]
             attempt = lambda name: name.name.rsplit("-", 1)[0].removesuffix(".jsonl")
             scored = lambda name: any((folder / "scores" / name.parts[1]).glob(attempt(name) + "[-.]*"))
@@ -325,7 +327,7 @@ class TwoHosts(Agents):
         self.agents["north"].kill()
         self.agents["north"].wait()
         kept = {(name.parts[1], json.loads(line)["doc_id"]) for name in names for line in (folder / name).read_text().splitlines()}
-        # Its disk is gone too. Its processes end with it: one may be making a file at this moment.
+        # The host's disk is lost too. Its processes end with it, and one of them may be making a file at this moment.
         self.wait_for("its disk to be gone", lambda: shutil.rmtree(root, ignore_errors=True) or not root.exists())
         self.check(expected, self.finished(run, 300))
         answered = [tuple(line.split()[:2]) for line in journal.read_text().splitlines()]
@@ -334,7 +336,7 @@ class TwoHosts(Agents):
         self.assertEqual({key for key in kept if key in twice}, set(), "what it had committed is not asked again")
         self.daemon.send_signal(signal.SIGTERM)
         _, err = self.daemon.communicate(timeout=60)
-        self.assertRegex(err, r"north\.w[01]: its host has been away for too long; what it committed stays, \d+ trials? of its go")
+        self.assertRegex(err, r"north\.w[01]: its host has been away for too long; its committed slices stay, its \d+ trials? go")
 
     def test_prepared_files_that_were_damaged_are_fetched_again(self):
         self.make_suite(200, 20)
@@ -349,10 +351,10 @@ class TwoHosts(Agents):
         self.assertGreaterEqual(len(files), 2, "it has prepared tasks of its own")
         whole = {path: path.read_bytes() for path in files}
         for i, (path, data) in enumerate(whole.items()):
-            # One is cut short, the next has other answers in it.
+            # One file is cut short, the next has other answers in it.
             path.write_bytes(data[:-7] if i % 2 else data.replace(b"number 1", b"number 2").replace(b"is 1", b"is 2"))
             self.assertNotEqual(path.read_bytes(), data)
-        self.agents["north"].kill()  # its processes have the files open, and read what they opened
+        self.agents["north"].kill()  # its processes have the files open and read the old content
         self.agents["north"].wait()
         self.start_agent("north", devices="cpu:0,cpu:1")
         self.wait_host("north")
@@ -415,7 +417,7 @@ class Refusals(Agents):
         (self.folder / "wrong.token").write_text("not-a-token-of-anyone\n")
         (self.folder / "read.token").write_text(TOKENS["read"] + "\n")
         wrong = self.agent_command("north")
-        for file, said in (("wrong.token", "HTTP/1.1 401"), ("read.token", "HTTP/1.1 403")):
+        for file, said in (("wrong.token", "status 401"), ("read.token", "status 403")):
             command = [w.replace("worker.token", file) for w in wrong]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             self.agents[file] = process
@@ -454,7 +456,7 @@ class Refusals(Agents):
 
         wrong = [word.replace("worker.token", "wrong.token") for word in self.agent_command("south")]
         self.agents["south"] = subprocess.Popen(wrong, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.line_with(self.agents["south"], "HTTP/1.1 401")
+        self.line_with(self.agents["south"], "status 401")
         twin = [word.replace("hosts/north", "hosts/twin") for word in self.agent_command("north")]
         self.agents["twin"] = subprocess.Popen(twin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.line_with(self.agents["twin"], "is connected")
@@ -493,7 +495,7 @@ class Refusals(Agents):
 
 
 class RawAgent:
-    """An agent of a test's own words, over TLS, that came with a worker token."""
+    """An agent played by a test over TLS, with a worker token. The test chooses its messages."""
 
     ENGINE = {"name": "emulated", "version": "1", "kinds": ["generate_until", "loglikelihood"], "max_length": 2048,
               "deterministic": True, "wants_tokens": False, "emulated": True, "concurrency": 4, "device": "made up"}
@@ -527,7 +529,7 @@ class RawAgent:
         self.say({"type": "agent_ready", "processes": [], "staged": [], **members})
 
     def hear(self, seconds=30):
-        """The next message; None when none comes in time, {} when the connection is at its end."""
+        """The next message. None if none comes in time, {} if the connection has ended."""
         self.socket.settimeout(seconds)
         while b"\n" not in self.buffer:
             try:
@@ -549,7 +551,8 @@ class RawAgent:
 
 
 class LyingAgents(Agents):
-    """Whoever has a worker token can say anything: that ends neither the service nor a run that others can do."""
+    """The holder of a worker token may send anything. That ends neither the service nor a run that others can
+    compute."""
 
     def setUp(self):
         super().setUp()
@@ -573,8 +576,9 @@ class LyingAgents(Agents):
         run = self.finished(run)
         self.assertEqual(run["state"], "done", f"{run}\n{self.log_text()}")
 
-    def play(self, agent, answer):
-        """Starts what is to be started and loads what is to be loaded; `answer(message)` says the rest."""
+    def play(self, agent, answer, scores=False):
+        """Answers orders to start and to load. `answer(message)` handles other messages first. With `scores` the
+        agent plays a metric process instead of a worker."""
         end = time.monotonic() + 60
         while time.monotonic() < end:
             message = agent.hear(1)
@@ -584,9 +588,12 @@ class LyingAgents(Agents):
                 if self.call("GET", "/v1/runs")["runs"][0]["state"] in ("done", "failed", "incomplete"):
                     return
                 continue
-            if message["type"] == "start" and message["process"] == "w0":
-                agent.from_process("w0", {"type": "hello", "version": 1, "role": "worker", "id": "w0", "pid": 2,
-                                          "engine": RawAgent.ENGINE, "waits": ""})
+            if message["type"] == "start" and message["process"] == ("m0" if scores else "w0"):
+                agent.from_process(message["process"], {
+                    "type": "hello", "version": 1, "role": "metric" if scores else "worker", "id": message["process"], "pid": 2,
+                    "engine": {"isolation": "made up"} if scores else RawAgent.ENGINE, "waits": ""})
+                if scores:
+                    agent.from_process("m0", {"type": "want", "count": 9})
             elif message["type"] == "to" and not answer(message["message"]):
                 if message["message"]["type"] == "load":
                     agent.from_process("w0", {"type": "loaded", "fingerprint": message["message"]["fingerprint"],
@@ -638,6 +645,70 @@ class LyingAgents(Agents):
             self.play(agent, answer)
             self.assert_done(run)
             agent.close()
+
+    GARBAGE = b"garbage\n"
+    GARBAGE_HASH = "fc5e8f1deb409d268a2c12fdcc24a6bb"  # XXH3-128
+
+    def give_garbage(self, agent, file):
+        """Uploads the garbage in place of this file, with the garbage's hash."""
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=self.https)
+        connection.request("PUT", f"/v1/agents/{agent.instance}/files/{self.GARBAGE_HASH}?file={file}&offset=0&bytes={len(self.GARBAGE)}",
+                           self.GARBAGE, {"Authorization": "Bearer the-token-of-a-worker"})
+        answer = connection.getresponse()
+        self.assertEqual(answer.status, 200, answer.read())
+        connection.close()
+
+    def test_files_of_no_sense(self):
+        given = []
+        def garbage(message):
+            content = {"hash": self.GARBAGE_HASH, "bytes": len(self.GARBAGE)}
+            if message["type"] == "lease":
+                for part in message["slices"]:
+                    self.give_garbage(agent, part["file"])
+                    given.append(part["file"])
+                    agent.from_process("w0", {"type": "slice_done", "trial": message["trial"], "attempt": message["attempt"],
+                                              "task": part["task"], "first": part["first"], "end": part["end"], "file": part["file"],
+                                              **content, "requests": 1, "truncated": 0, "tokens_in": 1, "tokens_out": 1,
+                                              "device_seconds": 0.1, "longest_seconds": 0.1, "salvaged": 0})
+                agent.from_process("w0", {"type": "trial_done", "trial": message["trial"], "attempt": message["attempt"], "device_seconds": 0.1})
+                agent.from_process("w0", {"type": "want", "count": 9})
+                return True
+            if message["type"] == "job":
+                self.give_garbage(agent, message["file"])
+                given.append(message["file"])
+                agent.from_process("m0", {"type": "job_done", "job": message["job"], "file": message["file"], **content,
+                                          "cpu_seconds": 0.1, "slot_seconds": 0.1, "attempt": message["attempt"]})
+                return True
+            return False
+        for kind in ("scores", "generations"):  # once this host's metric process is idle, it gets each job at once
+            agent = self.agent(kind)
+            agent.ready()
+            run = self.submit(engine={"name": "emulated", "delay_ms": 30, "concurrency": 4})
+            self.play(agent, garbage, scores=kind == "scores")
+            self.assertTrue([file for file in given if f"/{kind}/" in file], "it had no part in the run")
+            self.assert_done(run)
+            agent.close()
+
+    def test_an_engine_that_nobody_else_has(self):
+        """The first worker to load decides on which kind of device a run is computed, but not whether it is
+        computed."""
+        engine = {**RawAgent.ENGINE, "device": "unheard of", "device_id": "GPU-made-up", "driver": "1"}
+        agent = self.agent("first")
+        agent.ready()
+        run = self.submit(engine={"name": "emulated", "delay_ms": 2, "concurrency": 4}, workers={"heartbeat_timeout_s": 3})
+        loaded, end = [], time.monotonic() + 60
+        while time.monotonic() < end and self.run_of(run)["state"] not in ("done", "failed", "incomplete"):
+            agent.loose({"type": "ping", "at": 1, "memory_total": 1, "memory_free": 1})
+            message = agent.hear(0.5)
+            if not message:
+                continue
+            if message["type"] == "start" and message["process"] == "w0":
+                agent.from_process("w0", {"type": "hello", "version": 1, "role": "worker", "id": "w0", "pid": 2, "engine": engine, "waits": ""})
+            elif message["type"] == "to" and message["message"]["type"] == "load":
+                loaded.append(message["message"]["fingerprint"])
+                agent.from_process("w0", {"type": "loaded", "fingerprint": loaded[-1], "engine": engine, "report": {}})
+        self.assertTrue(loaded, "it was asked to load nothing")
+        self.assert_done(run)
 
     def test_a_host_is_its_tokens(self):
         agent = self.agent("mine")

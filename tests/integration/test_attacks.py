@@ -1,13 +1,13 @@
-"""What attacks on a service tried, and does no harm any more: loads, judging, rows of the database, keys, watches."""
+"""Attacks on a service that now do no harm: loads, judging, rows of the database, keys, watches."""
 import json
 import pathlib
 import sqlite3
 import unittest
 
 from evald_case import EvaldCase
-from test_service import ServiceCase
+from service_case import ServiceCase
 
-# evald-prepare that begins no judging until the file `go` is there, and notes each one's process and candidate.
+# An evald-prepare that begins no judgement before the file `go` exists. It notes its process and the candidate.
 HELD = """input=$(cat)
 case $input in *'"work":"judge"'*)
   exec 2>/dev/null  # whoever reads the daemon's last words does not wait for this
@@ -29,7 +29,7 @@ class Attacks(ServiceCase):
         self.use_preparing(HELD.replace("{begun}", str(self.begun)).replace("{go}", str(self.go)))
 
     def judged(self, count):
-        """Process ids of the judgings that were begun, once there are so many."""
+        """Process ids of the judgements that were begun, once there are that many."""
         lines = lambda: self.begun.read_text().split() if self.begun.exists() else []
         return self.wait_for(f"{count} judgings", lambda: len(pids := lines()) >= count and pids, 60)
 
@@ -72,7 +72,7 @@ class Attacks(ServiceCase):
         self.serve(active_runs=1)
         runs = [self.submit(engine=self.ENGINE, gates=GATES) for _ in range(2)]
         pid = int(self.judged(1)[0])
-        for run in reversed(runs):  # one waits to be judged, and one is
+        for run in reversed(runs):  # one of them waits to be judged, and one is being judged
             self.cancel_judging(run)
         for run in runs:
             over = self.finished(run, 30)

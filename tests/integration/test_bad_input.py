@@ -1,4 +1,4 @@
-"""Bad input: each ends in a clear error, loses nothing, leaves nothing behind."""
+"""Bad input: each case ends in a clear error, loses nothing and leaves nothing behind."""
 import json
 import os
 import pathlib
@@ -320,7 +320,7 @@ class Disk(EvaldCase):
         if mounted.returncode != 0:
             self.skipTest("mounting is not allowed here")
         self.addCleanup(subprocess.run, ["umount", "-l", str(runs)])
-        config = self.write_config(engine={"name": "emulated", "text": "x" * 20000}, output={"dir": "small", "name": "r"})
+        config = self.write_config(engine={"name": "emulated", "text": "x" * 10000}, output={"dir": "small", "name": "r"})
         done = self.evald("run", config, "--quiet")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertIn("No space left", done.stdout + done.stderr)

@@ -1,4 +1,4 @@
-"""Files that grow when they are read: each ends in one clear error, and neither `evald run` nor the service grows."""
+"""Files that grow when they are read. Each ends in one clear error, and neither `evald run` nor the service grows."""
 import gzip
 import json
 import os
@@ -8,7 +8,7 @@ import signal
 import time
 import unittest
 
-from evald_case import BINARIES, QUICKSTART, EvaldCase
+from evald_case import BINARIES, OVER, QUICKSTART, EvaldCase
 from service_case import Service
 
 MEMORY_MAX = 512 << 20
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def peak_of(pid):
-    """The most memory that a process has had, in bytes."""
+    """The most memory that a process has ever had, in bytes."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -24,7 +24,7 @@ def peak_of(pid):
 
 
 def repeated(byte, mib):
-    """A gzip file of so many MiB of one byte, made of members of 64 MiB each."""
+    """A gzip file of `mib` MiB of one byte, made of members of 64 MiB each."""
     member = gzip.compress(byte * (64 * MIB), 1)
     return member * (mib // 64)
 
@@ -41,7 +41,7 @@ def baseline_bomb(folder):
 
 
 def long_baseline(folder):
-    """Results with more samples than are taken."""
+    """Results with more samples than evald accepts."""
     folder.mkdir()
     (folder / "results.json").write_text(json.dumps({"results": {"sums": {"exact_match,none": 1.0}}, "model_name": "m" * 10_000}))
     (folder / "samples_sums.jsonl").write_bytes(b"\n" * 2_000_001)
@@ -59,7 +59,7 @@ class Bombs(EvaldCase):
         self.make_suite(4, 4)
 
     def blows(self, *expected, **changes):
-        """`evald run` ends with status 2 and one error line that has these words, and stays small."""
+        """`evald run` ends with status 2 and one error line that contains these words, and its memory stays small."""
         config = self.write_config(limits=changes.pop("limits", self.LIMITS), **changes)
         process = self.start("run", config, "--quiet")
         peak = 0
@@ -88,7 +88,7 @@ class Bombs(EvaldCase):
         (self.tasks / "sums.yaml").write_text(text)
 
     def checkpoint(self, change):
-        """A checkpoint whose tokenizer.json is changed."""
+        """A checkpoint with a changed tokenizer.json."""
         folder = self.folder / "checkpoint"
         shutil.copytree(QUICKSTART / "checkpoints" / "step-00100", folder)
         tokenizer = json.loads((folder / "tokenizer.json").read_text())
@@ -161,7 +161,7 @@ class Bombs(EvaldCase):
         self.blows("sums")
 
     def slow_prompts(self):
-        """A suite whose prompts take hours to write, each within the limits of a template."""
+        """A suite whose prompts take hours to write, although each is within the limits of a template."""
         self.make_suite(20_000, 4)
         loop = "{% for i in range(1400) %}{% for j in range(1400) %}{% endfor %}{% endfor %}{{question}}"
         text = (self.tasks / "sums.yaml").read_text()
@@ -205,7 +205,7 @@ class ServiceBombs(Service):
     def ended(self, run):
         def over():
             found = json.loads(self.ask("GET", f"/v1/runs/{run}")[2])
-            return found if found["state"] in ("done", "failed", "incomplete", "cancelled") else None
+            return found if found["state"] in OVER else None
         return self.wait_for(f"run {run} to end", over, 120)
 
     def post(self, **changes):
@@ -228,7 +228,7 @@ class ServiceBombs(Service):
             run = self.ended(body["id"])
             self.assertEqual((run["state"], run["exit_status"], len(run["problems"])), ("failed", 2, 1), run)
             self.assertIn(task, run["problems"][0])
-        self.assertLess(peak_of(self.process.pid), MEMORY_MAX)
+        self.assertLess(peak_of(self.daemon.pid), MEMORY_MAX)
         status, body = self.post()
         self.assertEqual((status, self.ended(body["id"])["state"]), (201, "done"))
 
@@ -249,7 +249,7 @@ class ServiceBombs(Service):
             status, body = self.post(gates={"baseline": baseline_bomb(self.folder / "bomb"), "rules": [DROP]})
             self.assertEqual(status, 422, body)
             self.assertIn("limits.memory", json.dumps(body))
-        self.assertLess(peak_of(self.process.pid), MEMORY_MAX)
+        self.assertLess(peak_of(self.daemon.pid), MEMORY_MAX)
         self.assert_lives()
 
     def test_a_submission_asks_for_no_more_than_the_service_allows(self):

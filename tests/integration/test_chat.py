@@ -1,4 +1,4 @@
-"""Prompts by a chat template, from eval.yaml to what a run leaves behind."""
+"""Prompts made with a chat template, from eval.yaml to the files that a run leaves behind."""
 import hashlib
 import json
 import shutil

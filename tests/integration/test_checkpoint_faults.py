@@ -1,7 +1,7 @@
-"""The example's last checkpoint on the native engine: equal scores whatever happens to the run.
+"""The example's last checkpoint on the native engine: equal scores, whatever happens to the run.
 
-With EVALD_FULL=1 and real data (EVALD_DATA_DIR, or ../shared/data beside the checkout) the same on
-HumanEval, 200 GSM8K and 2,000 MMLU questions; without, on the example's own suites.
+The tests use the example's own suites. With EVALD_FULL=1 and real data (EVALD_DATA_DIR, or ../shared/data beside the
+checkout) they use HumanEval, 200 GSM8K and 2,000 MMLU questions instead.
 """
 import contextlib
 import json
@@ -21,7 +21,7 @@ CHECKPOINTS = sorted((QUICKSTART / "checkpoints").glob("step-*"))
 
 @unittest.skipUnless(CHECKPOINTS, "the example has no checkpoints")
 class CheckpointFaults(EvaldCase):
-    TIMEOUT = 1800 if REAL else 600  # only a hang takes so long
+    TIMEOUT = 1800 if REAL else 600  # only a hang takes this long
 
     def config(self, name, workers, engine=None):
         tasks = ["quickstart_choice", "quickstart_code", "quickstart_math"]
@@ -64,7 +64,7 @@ class CheckpointFaults(EvaldCase):
             self.progress("worker-killed", process)
             workers = self.children(process.pid, "evald-worker")
             if workers:
-                with contextlib.suppress(ProcessLookupError):  # it may have ended meanwhile
+                with contextlib.suppress(ProcessLookupError):  # the process may have ended meanwhile
                     os.kill(random.choice(workers), signal.SIGKILL)
         self.check("worker-killed", self.finish(process))
 

@@ -1,4 +1,4 @@
-"""The steps of the example workflows that need no hosted runner, run as CI would run them."""
+"""The steps of the example workflows that need no hosted runner, run in the same way as in CI."""
 import os
 import re
 import subprocess
@@ -11,7 +11,7 @@ CI = SOURCE / "examples" / "ci"
 
 
 def block(lines, start):
-    """The lines below `start` that are indented deeper than it."""
+    """The lines below `start` that are indented deeper than `start`."""
     depth = len(lines[start]) - len(lines[start].lstrip())
     found = []
     for line in lines[start + 1:]:
@@ -57,7 +57,7 @@ def variables(name, key):
 class Examples(EvaldCase):
     def environment(self, values, **changes):
         plain = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "CI_"))}
-        # $PWD/$OUT must lie in the scratch folder: OUT goes there from the checkout.
+        # $PWD/$OUT must be in the scratch folder, so OUT is a path from the checkout to there.
         out = os.path.relpath(self.folder / "evaluation", SOURCE)
         return {**plain, **values, "EVALD": str(BINARIES / "evald"), "OUT": out,
                 "XDG_STATE_HOME": str(self.folder / "state"), "XDG_CACHE_HOME": str(self.folder / "cache"), **changes}

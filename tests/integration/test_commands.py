@@ -1,4 +1,4 @@
-"""The commands beside `run`, through the command line."""
+"""Commands other than `run`, through the command line."""
 import gzip
 import json
 import os
@@ -17,7 +17,7 @@ def rows_of(path):
         return [json.loads(line) for line in lines if line.strip()]
 
 
-# Rows of MBPP whose own code does not pass its own tests, by task_id.
+# Rows of MBPP, by task_id, whose own code does not pass their tests.
 MBPP_FAILURES = {
     123: "takes more than the 3 s of CPU time: divisors of all numbers up to 9999, one by one (a fast machine may do it)",
     367: "its tests need test_setup_code, which the task (lm-evaluation-harness's) does not run: NameError",
@@ -43,7 +43,7 @@ filter_list:
 class Commands(EvaldCase):
     def setUp(self):
         super().setUp()
-        # Neither the cache nor the state of whoever runs the tests.
+        # The cache and the state of the person who runs the tests are not used.
         self.environment = dict(os.environ, XDG_CACHE_HOME=str(self.folder / "cache"),
                                 XDG_STATE_HOME=str(self.folder / "state"))
 
@@ -170,7 +170,7 @@ class Score(Commands):
                 self.assertIn(f"{len(there) - 3} answers to documents beyond --limit are passed over", done.stderr)
 
     def test_a_users_own_function_is_not_the_built_in_one_of_its_name(self):
-        """This one says 0.5 of every program; evald's says 1.0 of a right one."""
+        """The user's function gives every program 0.5. evald's gives a right one 1.0."""
         folder = self.folder / "mine" / "humaneval"
         folder.mkdir(parents=True)
         (folder / "mine.yaml").write_text(OWN_CODE_TASK)
@@ -188,7 +188,7 @@ class Score(Commands):
 
 @unittest.skipUnless(os.environ.get("EVALD_LM_EVAL_TASKS"), "EVALD_LM_EVAL_TASKS names no folder: lm_eval/tasks of release 0.4.13")
 class HarnessTasks(Commands):
-    """The harness's own folder, as it is."""
+    """The harness's own folder, unchanged."""
     FOLDER = os.environ.get("EVALD_LM_EVAL_TASKS", "")
 
     def test_the_whole_folder_is_read(self):
@@ -213,7 +213,7 @@ class ScoreRealData(Score):
         self.assertEqual(len(rows), 164)
         right = [{"task_id": r["task_id"], "completion": r["canonical_solution"]} for r in rows]
         self.assertEqual(self.real("humaneval", right)["pass@1,create_test"], 1.0)
-        # Ends before the function does anything.
+        # The program ends before the function does anything.
         mutated = [{"task_id": r["task_id"], "completion": "    raise ValueError\n" + r["canonical_solution"]} for r in rows]
         self.assertEqual(self.real("humaneval", mutated)["pass@1,create_test"], 0.0)
 

@@ -1,10 +1,11 @@
-"""Settings of engines that no engine takes: refused before there is a run; and those that only a worker can refuse."""
+"""Settings of engines that no engine accepts are refused before there is a run. Some settings only a worker can
+refuse."""
 import json
 import unittest
 
 from service_case import Service
 
-# Of each kind of setting, and of what lies within one.
+# Wrong values for each kind of setting, and for settings within a setting.
 WRONG = {
     "generations": [{"name": "replay", "generations": value} for value in (5, None, True, ["a"], {"a": 1}, 0.5)],
     "base_url": [{"name": "openai", "base_url": value} for value in (5, True, ["http://h"], {"http://h": 1})],
@@ -57,7 +58,7 @@ class EngineSettings(Service):
                     self.assertRegex(done.stderr, rf"eval\.yaml:\d+: key 'engine\.{key}': found .*expected ")
 
     def test_what_only_a_worker_can_refuse_ends_that_run_alone(self):
-        """More such runs than a worker is started again, and one beside them that is as it should be."""
+        """There are more such runs than a worker has restarts, and one correct run beside them."""
         self.make_suite(4, 4)
         self.serve()
         bad, gone = [], self.folder / "answers"

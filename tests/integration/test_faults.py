@@ -1,4 +1,4 @@
-"""Processes that die: nothing is lost, nothing is scored twice, nothing hangs."""
+"""Processes die: nothing is lost, nothing is scored twice, nothing hangs."""
 import contextlib
 import json
 import os
@@ -34,7 +34,8 @@ class Faults(EvaldCase):
     def test_a_killed_worker_loses_its_lease_only(self):
         self.make_suite()
         expected = self.undisturbed()
-        # Each commits one file, and dies with its second whole in its buffer. A trial may be the second of several.
+        # Each worker commits one file, and dies with its second one whole in its buffer. A trial may be the second
+        # trial of several workers.
         config = self.write_config(engine=self.ENGINE, workers={"count": 2, "threads": 1, "max_attempts": 20})
         log = self.folder / "points"
         env = dict(os.environ, EVALD_FAIL_POINT="evald-worker/worker.before_commit:2", EVALD_FAIL_POINT_LOG=str(log))
@@ -45,7 +46,7 @@ class Faults(EvaldCase):
     def test_a_killed_metric_process_is_replaced(self):
         self.make_suite()
         expected = self.undisturbed()
-        # Each dies with its third job in hand; a job may be the third of several.
+        # Each metric process dies during its third job. A job may be the third job of several processes.
         config = self.write_config(engine=self.ENGINE, metrics={"processes": 2, "max_attempts": 20})
         log = self.folder / "points"
         env = dict(os.environ, EVALD_FAIL_POINT="evald-metric/metric.before_job_done:3", EVALD_FAIL_POINT_LOG=str(log))
@@ -65,7 +66,7 @@ class Faults(EvaldCase):
         self.check_against(expected, self.run_done(config, "--resume"))
 
     def test_a_row_that_names_a_file_outside_of_the_run_is_dropped(self):
-        """A damaged file is renamed: the row must not be able to say which."""
+        """Damaged files are renamed, and the row must not decide which file that is."""
         self.make_suite()
         expected = self.undisturbed()
         config = self.write_config(engine=self.ENGINE)
@@ -95,7 +96,7 @@ class Faults(EvaldCase):
         names = sorted(path.relative_to(self.only_run()).parts[1:] for path in files)
         run = self.only_run()
 
-        def generations_of(task, scores):  # "3.1-64.jsonl" were made from "3.1-N.jsonl", N the largest up to 64
+        def generations_of(task, scores):  # "3.1-64.jsonl" was made from "3.1-N.jsonl" with the largest N up to 64
             first = lambda path: int(path.stem.split("-")[1])
             of_trial = (run / "generations" / task).glob(f"{scores.split('-')[0]}-*.jsonl")
             return max((p for p in of_trial if first(p) <= first(pathlib.Path(scores))), key=first)
@@ -109,7 +110,7 @@ class Faults(EvaldCase):
     def test_files_without_a_database_are_adopted(self):
         self.make_suite()
         expected = self.undisturbed()
-        # With one worker no slow one is helped out by another, which makes generations twice.
+        # With one worker no other computes a late trial again, so no generations are made twice.
         config = self.write_config(engine=self.ENGINE, workers={"count": 1, "threads": 1})
         self.killed_at("run.scores_committed", 4, config)
         for path in (self.folder / "state").glob("state.db*"):
@@ -138,7 +139,7 @@ class Faults(EvaldCase):
 
     def test_an_interrupt_while_a_worker_starts_does_not_hang(self):
         self.make_suite(sums=400)
-        # Long enough for some of it to be open when the interrupt comes.
+        # Long enough that some of the run is open when the interrupt comes.
         config = self.write_config(engine={**self.ENGINE, "delay_ms": 50}, workers={"count": 2, "threads": 1})
         process = self.start("run", config, "--quiet")
         stopped = self.wait_for("two workers", lambda: len(found := self.children(process.pid, "evald-worker")) == 2 and found)[-1]
@@ -146,7 +147,7 @@ class Faults(EvaldCase):
         self.wait_for("the first commit", lambda: list(self.folder.glob("runs/*/generations/*/*.jsonl")))
         process.send_signal(signal.SIGINT)
         time.sleep(0.2)
-        with contextlib.suppress(ProcessLookupError):  # it may have been killed meanwhile
+        with contextlib.suppress(ProcessLookupError):  # the process may have been killed meanwhile
             os.kill(stopped, signal.SIGCONT)
         out, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 3, out + err)
@@ -162,7 +163,7 @@ class Faults(EvaldCase):
 
     def test_two_runs_are_not_resumed_at_once(self):
         self.make_suite()
-        config = self.write_config(engine={**self.ENGINE, "delay_ms": 5000})  # it is not waited for
+        config = self.write_config(engine={**self.ENGINE, "delay_ms": 5000})  # the test does not wait for the run
         process = self.start("run", config, "--quiet")
         self.wait_for("the run's folder", lambda: list(self.folder.glob("runs/*/run.json")))
         second = self.evald("run", config, "--resume", "--quiet")

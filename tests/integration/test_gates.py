@@ -1,4 +1,4 @@
-"""Gates from end to end: exit statuses, and that every report says the same."""
+"""Gates from end to end: exit statuses, and equal statements in all reports."""
 import html.parser
 import json
 import os
@@ -14,7 +14,7 @@ SUMS = {"task": "sums", "metric": "exact_match"}
 
 
 class Page(html.parser.HTMLParser):
-    """The cells of every table by its caption, and what a page must not have."""
+    """Reads the cells of every table by its caption, and finds elements that a page must not have."""
 
     def __init__(self, text):
         super().__init__()
@@ -78,7 +78,7 @@ class GatesCase(EvaldCase):
         return dict(plain, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(self.summary))
 
     def check_reports(self, verdict, out, status):
-        """JUnit, Markdown, HTML, annotations and the summary say what verdict.json says."""
+        """JUnit, Markdown, HTML, annotations and the summary agree with verdict.json."""
         gates = {gate["name"]: gate for gate in verdict["gates"]}
         self.assertEqual(verdict["exit_status"], status)
         page = Page((self.folder / "report.html").read_text())
@@ -120,7 +120,7 @@ class GatesCase(EvaldCase):
 
 
 class Quickstart(GatesCase):
-    """The example's checkpoints: one early, one late in training."""
+    """The example's checkpoints: one from early and one from late in training."""
 
     def evaluate(self, step, *arguments, **options):
         return self.evald("run", QUICKSTART / "eval.yaml", "--quiet", "--set", f"checkpoint=checkpoints/step-{step}",
@@ -138,7 +138,7 @@ class Quickstart(GatesCase):
         self.check_reports(verdict, early.stdout, 1)
         self.summary.unlink()
 
-        # The last one meets them, and is not worse than the early one.
+        # The late checkpoint meets the gates, and is not worse than the early one.
         policy = self.policy({**MATH, "min": 0.9}, {**MATH, "max_drop": 0}, baseline=str(self.folder / "runs/step-00100"))
         last = self.evaluate("01200", "--gates", policy, *self.reports(), env=self.environment())
         self.assertEqual(last.returncode, 0, last.stderr + last.stdout)
@@ -150,7 +150,7 @@ class Quickstart(GatesCase):
         self.assertEqual(verdict["gates"][0]["candidate"], value, "the value is the one in the results")
         self.summary.unlink()
 
-        # Compared the other way round the early one is worse, and a program reads it.
+        # Compared the other way round, the early checkpoint is worse. A program reads this verdict.
         policy = self.policy({**MATH, "max_drop": 0.05}, {"task": "quickstart_code", "metric": "pass@1", "max_relative_drop": 0.1})
         pair = (self.folder / "runs/step-00100", self.folder / "runs/step-01200")
         worse = self.evald("compare", *pair, "--gates", policy, *self.reports(), env=self.environment())
@@ -163,7 +163,7 @@ class Quickstart(GatesCase):
         self.assertEqual((math["candidate"], math["baseline"], math["pairs"]), (0.0125, value, 80))
         self.assertAlmostEqual((math["lost"] - math["gained"]) / 80, value - 0.0125)
 
-        # Five documents: nothing can be told.
+        # Five documents are too few for a decision.
         policy = self.policy({**MATH, "max_drop": 0})
         few = self.evaluate("01200", "--set", "output.name=few", "--set", "tasks=[{task: quickstart_math, limit: 5}]",
                             "--gates", policy, "--baseline", self.folder / "runs/step-01200", *self.reports(),
@@ -176,7 +176,7 @@ class Quickstart(GatesCase):
 
 
 class MadeUp(GatesCase):
-    """Answers of the emulated engine: right for the documents that a test chooses."""
+    """Answers of the emulated engine. They are right for the documents that a test chooses."""
 
     def evaluate(self, name, right, documents=200, extra=(), **changes):
         self.make_suite(sums=documents)
@@ -264,7 +264,7 @@ class MadeUp(GatesCase):
                           self.policy({**SUMS, "max_drop": 0}))
         self.assertEqual(done.returncode, 2)
         self.assertIn("document 7 is not the same", done.stdout)
-        # Results that are not those of the samples are refused too.
+        # Results that do not agree with their samples are refused too.
         results = json.loads((self.folder / "runs/base/results.json").read_text())
         results["results"]["sums"]["exact_match,none"] = 0.75
         (self.folder / "other/results.json").write_text(json.dumps(results))
@@ -349,7 +349,7 @@ class Submitted(Service):
         self.assertRegex(self.refusal(gates={"rules": [{"task": "choice", "metric": "acc", "min": 0}]}), "'choice' is not evaluated")
         self.assertRegex(self.refusal(gates={"baseline": str(self.folder / "nowhere"), "rules": [{**SUMS, "max_drop": 0}]}),
                          r"key 'gates.baseline': .*nowhere: no such file or folder")
-        # A run that has no results yet may have them when the gates are judged.
+        # A run without results yet may have them by the time the gates are judged.
         (self.folder / "begun").mkdir()
         (self.folder / "begun/run.json").write_text("{}")
         self.submit(gates={"baseline": str(self.folder / "begun"), "rules": [{**SUMS, "max_drop": 0}]}, tasks=["sums"])

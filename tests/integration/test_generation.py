@@ -1,5 +1,5 @@
-"""Generation settings: the checkpoint's are in force and named, and a request that can never be answered is its own
-task's error."""
+"""Generation settings: the checkpoint's settings are in force and named. A request that can never be answered is an
+error of its own task only."""
 import json
 import shutil
 import struct

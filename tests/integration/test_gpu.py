@@ -1,7 +1,7 @@
 """GPUs from end to end, with the kernels on emulated ones (evald-worker-cuda-emulated): no GPU is needed.
 
-What a worker computes is a real model's, the example's: its scores are compared with the processor's. Faults are
-ordered with EVALD_EMULATED_FAULT=gpu:kind:calls, in every worker process anew.
+A worker computes a real model, the example's. Its scores are compared with the processor's.
+EVALD_EMULATED_FAULT=gpu:kind:calls orders faults, anew in every worker process.
 """
 import fcntl
 import json
@@ -13,14 +13,14 @@ import signal
 import struct
 import subprocess
 import unittest
-import urllib.request
 
-from evald_case import BINARIES, QUICKSTART, EvaldCase, scores
+from evald_case import BINARIES, OVER, QUICKSTART, EvaldCase, scores
+from service_case import ServiceCase
 
 WORKER = BINARIES / "evald-worker-cuda-emulated"
 CHECKPOINTS = QUICKSTART / "checkpoints"
 FIRST, SECOND = "cuda:GPU-emulated-0", "cuda:GPU-emulated-1"
-# Few calls to the runtime: none but the first of a load has been made.
+# Few calls to the runtime: only the first calls of a load are made before the fault.
 AT_ONCE = 5
 
 
@@ -65,7 +65,7 @@ class GpuCase(EvaldCase):
         self.assertEqual(self.samples(self.folder_of(name)), self.samples(self.folder_of(other)))
 
     def hold(self, device):
-        """The device is another process's, ours, until what this gives is closed."""
+        """Takes the device for another process of this test. Closing the returned lock gives the device back."""
         folder = self.folder / "locks"
         folder.mkdir(exist_ok=True)
         lock = (folder / device.replace(":", "_")).open("w")
@@ -78,7 +78,7 @@ class GpuCase(EvaldCase):
 
 class Scores(GpuCase):
     def test_two_gpus_one_gpu_and_the_processor_agree(self):
-        # A worker that begins late may find nothing to do.
+        # A worker that begins late may find no work.
         pulled = lambda two: {row for row, _ in self.spans(two, "pull")}
         for attempt in range(3):
             name = f"two{attempt}"
@@ -100,7 +100,7 @@ class Scores(GpuCase):
         one = self.run_well("one", FIRST)
         self.assertEqual(list(one["evald"]["devices"]), [FIRST])
         self.assertEqual(scores(one), scores(two))
-        self.assert_same("one", name)  # byte by byte, whatever the batches were
+        self.assert_same("one", name)  # byte by byte, although the batches differed
 
         cpu = self.run_well("cpu", "cpu:0")
         self.assertEqual(cpu["evald"]["devices"], {})
@@ -108,7 +108,7 @@ class Scores(GpuCase):
         for gpu, other in zip(self.lines(name, "choice"), self.lines("cpu", "choice")):
             for mine, theirs in zip(gpu["resps"], other["resps"]):
                 near.append(abs(float(mine[0][0]) - float(theirs[0][0])))
-        # bf16 has 8 bits: a log-probability of a few units moves by a few hundredths.
+        # bf16 has 8 bits, so a log-probability of a few units changes by a few hundredths.
         self.assertGreater(max(near), 0, "it was computed by another device")
         self.assertLess(max(near), 0.3)
         self.assertLess(math.sqrt(sum(d * d for d in near) / len(near)), 0.1)
@@ -144,15 +144,15 @@ class Scores(GpuCase):
 
 
 class Faults(GpuCase):
-    """`plain` is what a run gives that nothing happens to."""
+    """`plain` is the result of a run without faults."""
 
     def setUp(self):
         super().setUp()
         self.run_well("plain", FIRST)
 
     def run_failing(self, kind, enough):
-        """A run whose first GPU fails at once, until that was often enough: its worker may begin late, and fail less
-        often meanwhile. What the run is called, how it ended and its results."""
+        """A run whose first GPU fails at once, repeated until the GPU failed often enough: its worker may begin late
+        and then fail less often. Returns the run's name, its end and its results."""
         for attempt in range(3):
             name = f"{kind}{attempt}"
             done, document = self.run_gpu(name, fault=f"0:{kind}:{AT_ONCE}")
@@ -162,7 +162,7 @@ class Faults(GpuCase):
         return name, done, document
 
     def test_a_gpu_that_is_set_aside_leaves_its_work_to_the_other(self):
-        self.make_suite(sums=150, choice=40)  # enough for three failures meanwhile
+        self.make_suite(sums=150, choice=40)  # enough work for three failures
         self.run_well("long", SECOND)
         for kind, words in (("kernel", "kernel"), ("ecc", "ECC")):
             with self.subTest(kind):
@@ -176,8 +176,8 @@ class Faults(GpuCase):
                 self.assert_same(name, "long")
 
     def test_a_checkpoint_that_has_no_room_sets_no_gpu_aside(self):
-        """It is the checkpoint's fault: the next one, of any user's, may well fit."""
-        self.make_suite(sums=150, choice=40)  # enough for three failures meanwhile
+        """The checkpoint is at fault. The next one, of any user, may well fit."""
+        self.make_suite(sums=150, choice=40)  # enough work for three failures
         self.run_well("long", SECOND)
         failures = lambda done: re.findall(r"worker w0: .*out of memory", done.stderr)
         name, done, document = self.run_failing("oom", lambda done, _: len(failures(done)) >= 3)
@@ -186,7 +186,7 @@ class Faults(GpuCase):
         self.assert_same(name, "long")
 
     def test_workers_that_end_over_a_checkpoint_set_no_gpu_aside(self):
-        """Without a word: it may be the checkpoint, which nobody has loaded before."""
+        """The worker dies without a message. The fault may be the checkpoint's, which no worker has loaded before."""
         self.environment["EVALD_FAIL_POINT"] = "worker.loaded"
         done, document = self.run_gpu("deadly")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
@@ -210,7 +210,7 @@ class Faults(GpuCase):
         self.assert_same("held", "plain")
 
     def test_a_gpu_that_another_process_holds_is_waited_for(self):
-        """It says so once, however long that takes, and no worker ends over it."""
+        """The worker says once that it waits, however long the wait takes, and no worker ends over it."""
         lock = self.hold(FIRST)
         log = self.folder / "waited.log"
         with log.open("w") as err:
@@ -229,7 +229,7 @@ class Faults(GpuCase):
         self.assert_same("waited", "plain")
 
     def test_a_gpu_that_is_lost_on_the_way_comes_back(self):
-        """Each worker loses it after so many calls: far enough for a trial, not for the run."""
+        """Each worker loses the GPU after so many calls: enough calls for a trial, too few for the run."""
         for calls in (1000, 1300, 700, 1800, 500, 2500):
             name = f"lost{calls}"
             done, document = self.run_gpu(name, FIRST, fault=f"0:lost:{calls}")
@@ -242,8 +242,9 @@ class Faults(GpuCase):
         self.assert_same(name, "plain")
 
     def test_too_little_memory_ends_the_trials_that_ran_into_it(self):
-        """One allocation fails after so many calls: the first batch's. Before it are the load's, after which the worker
-        starts anew, and the cache's, which then is smaller. How many calls these are is tried, from the likeliest on."""
+        """One allocation fails after so many calls: the first batch's. Earlier allocations are those of the load,
+        over which the worker starts anew, and of the cache, which then becomes smaller. The right number of calls is
+        found by trying, the likeliest first."""
         ended = r"worker w0: trial \d+ failed: .*out of memory"
         for calls in sorted(range(65, 200, 3), key=lambda calls: abs(calls - 110)):
             name = f"oom{calls}"
@@ -256,54 +257,31 @@ class Faults(GpuCase):
         self.assert_same(name, "plain")
 
 
-class Service(GpuCase):
+class Service(ServiceCase, GpuCase):
+    LOG = ()  # nobody reads what is said
+
     def setUp(self):
         super().setUp()
-        self.daemon = None
         self.addCleanup(self.stop)
 
-    def stop(self):
-        if self.daemon is None:
-            return
-        self.daemon.send_signal(signal.SIGTERM)
-        try:
-            self.daemon.communicate(timeout=30)
-        except subprocess.TimeoutExpired:
-            self.daemon.kill()
-            self.daemon.communicate()
-
     def serve(self, devices, **environment):
-        config = {"listen": "127.0.0.1:0", "state_dir": "state", "cache_dir": "cache", "output_dir": "runs",
-                  "workers": {"devices": devices, "threads": 1}, "metrics": {"processes": 1},
-                  "staging": {"root": str(self.folder / "staging")}}
-        path = self.folder / "serve.yaml"
-        path.write_text(json.dumps(config))
-        self.daemon = self.start("serve", path, "--json", env={**self.environment, **environment})
-        line = self.daemon.stdout.readline()
-        self.assertTrue(line, "the service does not start")
-        self.url = json.loads(line)["url"]
-
-    def call(self, method, path, body=None):
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.loads(answer.read())
+        super().serve({**self.environment, **environment}, output_dir="runs", workers={"devices": devices, "threads": 1},
+                      metrics={"processes": 1})
 
     def submit(self, name, step):
         config = json.loads(self.config(name, "auto", step).read_text())
-        return self.call("POST", "/v1/runs", {"config": config, "base": str(self.folder)})
+        return self.call("POST", "/v1/runs", {"config": config, "base": str(self.folder)}, 201)
 
     def evaluate(self, name, step):
         return self.finished(self.submit(name, step))
 
     def finished(self, run):
-        over = ("done", "incomplete", "failed", "cancelled")
         self.phases = {}
 
         def ended():
             now = self.call("GET", f"/v1/runs/{run['id']}")
             self.phases.update({phase["name"]: phase for phase in now["progress"]["phases"]})
-            return now["state"] in over and now
+            return now["state"] in OVER and now
 
         return self.wait_for("the run's end", ended, 200)
 
@@ -328,7 +306,7 @@ class Service(GpuCase):
         self.assertEqual(workers[0]["device"], FIRST)
 
     def make_slow(self, name):
-        """A checkpoint that takes long to stage: a shard that no model has a use for comes last."""
+        """A checkpoint that takes long to stage. Its last shard is one that no model uses."""
         folder = self.folder / name
         shutil.copytree(CHECKPOINTS / "step-00600", folder)
         (folder / "model.safetensors").rename(folder / "model-1.safetensors")
@@ -348,7 +326,7 @@ class Service(GpuCase):
         self.run_well("alone", FIRST, step="step-00600")
         self.serve(FIRST)
         self.evaluate("before", "step-01200")  # from here on there is a worker
-        for attempt in range(3):  # one that the machine stops meanwhile comes too late, or takes long
+        for attempt in range(3):  # a worker that the machine stops meanwhile begins too late or takes too long
             self.wait_for("the run to let go", lambda: not self.call("GET", "/v1/workers")["workers"][0]["trials"])
             run = self.evaluate(f"slow{attempt}", self.make_slow(f"slow{attempt}"))
             self.assertEqual(run["state"], "done", run["problems"])
@@ -368,7 +346,7 @@ class Service(GpuCase):
     def test_a_gpu_that_is_set_aside_is_shown(self):
         self.serve("cuda:all", EVALD_EMULATED_FAULT=f"0:kernel:{AT_ONCE}")
         aside = lambda: {d["id"]: d["set_aside"] for d in self.call("GET", "/v1/hosts")["hosts"][0]["devices"]}[FIRST]
-        for number in range(10):  # nothing fails while nobody wants anything of it
+        for number in range(10):  # a GPU fails only while a worker uses it
             run = self.evaluate(f"aside{number}", "step-01200")
             self.assertEqual(run["state"], "done", run["problems"])
             if aside():
@@ -389,7 +367,7 @@ class Service(GpuCase):
         lock = self.hold(FIRST)
         self.serve(FIRST)
         run = self.submit("held", "step-01200")
-        worker = lambda: self.call("GET", "/v1/workers")["workers"][0]
+        worker = lambda: (self.call("GET", "/v1/workers")["workers"] or [{"state": "not shown yet"}])[0]
         waits = self.wait_for("the worker to wait", lambda: (now := worker())["state"] == "waiting" and now)
         self.assertRegex(waits["waits"], f"^{FIRST} is held by process {os.getpid()} ")
         lock.close()
@@ -410,7 +388,7 @@ class Service(GpuCase):
         return agent
 
     def test_a_run_whose_gpus_have_left_says_so_and_goes_on_when_one_is_back(self):
-        self.make_suite(sums=150, choice=40)  # enough that much is left to do
+        self.make_suite(sums=150, choice=40)  # enough that much work is left
         self.run_well("alone", FIRST)
         self.serve("cpu:0")
         agent = self.start_north()
@@ -436,7 +414,7 @@ class Service(GpuCase):
         self.assertRegex(err, rf"run {run['id']} waits for a device .*{FIRST} of host north, which has left")
 
     def test_another_hosts_gpu_computes_alone(self):
-        """The service's own host has none. Numbers of its processor and of the GPU are not mixed in one run."""
+        """The service's own host has no GPU. Numbers of its processor and of the GPU are not mixed in one run."""
         self.run_well("alone", FIRST)
         self.serve("cpu:0")
         self.start_north()

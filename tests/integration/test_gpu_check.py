@@ -1,5 +1,5 @@
-"""scripts/gpu-check: parts that resume, limits of time that leave nothing behind, archives; and its parts on the
-emulated device, where that is built."""
+"""scripts/gpu-check: parts that resume, limits of time that leave nothing behind, and archives. Its parts also run on
+the emulated device if that is built."""
 import json
 import os
 import pathlib
@@ -14,7 +14,7 @@ import unittest
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BINARIES = pathlib.Path(os.environ.get("EVALD_BINARIES", SOURCE / "build" / "dev")).resolve()
 
-# Parts that stand in for the real ones: the same script, results and processes.
+# Parts that replace the real ones, with the same script, results and processes.
 PARTS = r'''
 import os, subprocess, sys, time
 from outcome import Failure, Outcome, Skip
@@ -72,7 +72,7 @@ class GpuCheck(unittest.TestCase):
         (self.folder / "stand_in.py").write_text(STAND_IN)
         self.results = self.folder / "results"
         self.scratch = self.folder / "scratch"
-        self.go = self.folder / "steps.go"  # without it only the first step of `stepping` ends
+        self.go = self.folder / "steps.go"  # without this file only the first step of `stepping` ends
         self.go.touch()
 
     def check(self, *arguments, results=None, timeout=120):
@@ -107,7 +107,7 @@ class GpuCheck(unittest.TestCase):
     def test_a_part_that_hangs_is_ended_with_all_its_processes(self):
         begin = time.monotonic()
         done = self.check("--only", "hanging")
-        self.assertLess(time.monotonic() - begin, 100)  # what hangs would take 1000 s
+        self.assertLess(time.monotonic() - begin, 100)  # a process that hangs would take 1000 s
         self.assertEqual(self.result("hanging")["status"], "failed")
         self.assertIn("stopped after 4 s", self.result("hanging")["message"])
         shell = int((self.folder / "pids").read_text())

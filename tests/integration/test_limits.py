@@ -1,4 +1,4 @@
-"""Users of one service do not hold each other up: judgements in turns, quotas, watches that are removed."""
+"""Users of one service do not delay each other: judgements in turns, quotas, watches that are removed."""
 import concurrent.futures
 import http.client
 import json
@@ -9,9 +9,9 @@ import unittest
 import urllib.parse
 
 from evald_case import QUICKSTART
-from test_service import ServiceCase
+from service_case import ServiceCase
 
-# evald-prepare that tells of each judgement, and where its input names `word` waits until the file `go` is there.
+# An evald-prepare that notes each judgement. If its input contains `word`, it waits until the file `go` exists.
 HELD = """input=$(cat)
 case $input in *'"work":"check"'*)
   echo started >> {starts}
@@ -28,7 +28,7 @@ class Limits(ServiceCase):
         self.addCleanup(self.go.touch)
 
     def hold(self, word):
-        """From now on evald-prepare does not answer where its input holds this word."""
+        """From now on evald-prepare does not answer if its input contains this word."""
         script = HELD.replace("{starts}", str(self.starts)).replace("{began}", str(self.began))
         self.use_preparing(script.replace("{go}", str(self.go)).replace("{word}", word))
 
@@ -39,7 +39,7 @@ class Limits(ServiceCase):
         self.wait_for("a judgement", lambda: self.lines(self.began) >= count, 60)
 
     def ask(self, method, path, body=None, timeout=60, **headers):
-        """Status, header fields, answer."""
+        """Returns status, header fields and answer."""
         where = urllib.parse.urlparse(self.url)
         connection = http.client.HTTPConnection(where.hostname, where.port, timeout=timeout)
         try:
@@ -51,7 +51,7 @@ class Limits(ServiceCase):
             connection.close()
 
     def config(self, name):
-        """Of slow runs; evald-prepare sees the name."""
+        """Submits a slow run. evald-prepare sees the name."""
         (self.folder / name).mkdir(exist_ok=True)
         return {"tasks": ["sums", "choice"], "task_dirs": ["tasks", name],
                 "engine": {"name": "emulated", "delay_ms": 500, "concurrency": 1}}
@@ -94,7 +94,7 @@ class Limits(ServiceCase):
         self.assertEqual((again[0], again[2]["id"]), (200, first[2]["id"]))
         status, _, problem = self.post("ada")
         self.assertEqual((status, problem["type"]), (429, "urn:evald:problem:runs"))
-        # A watch whose run is over the quota says so, at each look.
+        # A watch whose run is over the quota reports that at each look.
         shutil.copytree(QUICKSTART / "checkpoints" / "step-00100", self.folder / "train" / "step-1")
         self.call("POST", "/v1/watches", self.watch("ada", settle_s=0, poll_s=0.1), 201)
         recent = self.wait_for("a note", lambda: self.call("GET", "/v1/watches")["watches"][0]["recent"])
@@ -181,7 +181,8 @@ class Limits(ServiceCase):
         self.wait_for("the run", lambda: self.call("GET", "/v1/runs")["runs"], 60)
 
     def test_an_announcement_under_another_name_of_the_folder_waits_for_its_users_turn_alone(self):
-        """What a name stands for is asked of the file system, which may be slow: not where results are read."""
+        """The service asks the file system which folder a name means. The answer may be slow, so the thread that
+        reads results does not wait for it."""
         self.make_suite(4, 4)
         self.hold("slowly")
         self.serve()

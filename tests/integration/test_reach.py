@@ -1,4 +1,5 @@
-"""What a submission may read: nothing outside the service's roots, by whatever name, and no word of what lies there."""
+"""The reach of a submission: it reads nothing outside the service's roots, by any name, and learns nothing about the
+files there."""
 import json
 import os
 import pathlib
@@ -7,7 +8,7 @@ import time
 import unittest
 import unittest.mock
 
-from evald_case import QUICKSTART
+from evald_case import OVER, QUICKSTART
 from service_case import Service
 
 SECRET = "TOP-SECRET-LINE"
@@ -31,18 +32,18 @@ class Reach(Service):
     def ended(self, run, seconds=60):
         def over():
             found = json.loads(self.ask("GET", f"/v1/runs/{run}")[2])
-            return found if found["state"] in ("done", "failed", "incomplete", "cancelled") else None
+            return found if found["state"] in OVER else None
         return self.wait_for(f"run {run} to end", over, seconds)
 
     def words(self, answer):
-        """What is said of a refusal, or of a run that failed, without numbers and names that differ."""
+        """The text of a refusal or of a failed run's problems. It must not contain the secret."""
         status, body = answer
         text = json.dumps(body) if status != 201 else json.dumps(self.ended(body["id"])["problems"])
         self.assertNotIn(SECRET, text)
         return text
 
     def same(self, first, second, *names):
-        """Both attempts were refused in the same words, but for the names that they asked for."""
+        """Both attempts were refused in the same words, except for the names that they asked for."""
         texts = [self.words(first), self.words(second)]
         for name in names:
             texts = [text.replace(str(name), "NAME") for text in texts]
@@ -73,18 +74,18 @@ class Reach(Service):
         self.same(self.with_data("link.jsonl"), self.with_data("dead.jsonl"), "link.jsonl", "dead.jsonl")
         (self.tasks / "folder").symlink_to(self.outside)
         self.same(self.with_data("folder/secret.jsonl"), self.with_data("folder/absent.jsonl"), "secret.jsonl", "absent.jsonl")
-        # A link that stays inside is followed, as data folders have them.
+        # A link that stays inside is followed, since data folders have such links.
         (self.tasks / "inside.jsonl").symlink_to(self.tasks / "sums.jsonl")
         status, body = self.with_data("inside.jsonl")
         self.assertEqual((status, self.ended(body["id"])["state"]), (201, "done"))
 
     def test_the_environment_of_a_process_is_nobodys_data(self):
-        """Also for a service without roots: its processes' environments hold the keys of engines."""
+        """A service without roots refuses these too: its processes' environments hold the keys of engines."""
         with unittest.mock.patch.dict(os.environ, EVALD_TEST_KEY=SECRET):
             self.serve()
-        environments = [f"/proc/{self.process.pid}/environ", "/proc/self/environ", "/proc/thread-self/environ",
-                        f"/proc/{self.process.pid}/task/{self.process.pid}/environ",
-                        f"/proc/{self.process.pid}/root/proc/{self.process.pid}/environ", "/dev/fd/../environ"]
+        environments = [f"/proc/{self.daemon.pid}/environ", "/proc/self/environ", "/proc/thread-self/environ",
+                        f"/proc/{self.daemon.pid}/task/{self.daemon.pid}/environ",
+                        f"/proc/{self.daemon.pid}/root/proc/{self.daemon.pid}/environ", "/dev/fd/../environ"]
         self.assertIn(SECRET.encode(), pathlib.Path(environments[0]).read_bytes(), "nothing would be tried")
         status, body = self.with_data("sums.jsonl")
         run = self.ended(body["id"])
@@ -109,7 +110,7 @@ class Reach(Service):
             with self.subTest(name):
                 status, body = answer = self.post(**config)
                 self.words(answer)
-                if status == 201 and name != "data":  # nothing of the folder is needed
+                if status == 201 and name != "data":  # the run needs nothing of the folder
                     self.assertEqual(self.ended(body["id"])["state"], "failed")
         self.assert_nothing_leaked()
 
@@ -127,7 +128,7 @@ class Reach(Service):
         (self.tasks / "dead").symlink_to(absent)
         self.same(includes("link"), includes("dead"), "link", "dead")
         (self.tasks / "reads.yaml").unlink()
-        (self.tasks / "linked.yaml").symlink_to(secret)  # a task file is not one either
+        (self.tasks / "linked.yaml").symlink_to(secret)  # a task file must not be such a link either
         self.assertEqual(self.post()[0], 201)
 
     def test_task_files_and_checkpoints_and_watches(self):

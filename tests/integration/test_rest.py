@@ -1,4 +1,4 @@
-"""The REST interface of a real service: hostile requests, followers under load, the commands that ask it.
+"""The REST interface of a real service: hostile requests, followers under load, and the commands that use it.
 
 EVALD_FULL=1 runs the load for 60 s.
 """
@@ -108,7 +108,8 @@ class Hostile(Service):
         self.assertEqual(json.loads(self.ask("GET", "/v1/runs")[2])["runs"], [])
 
     def test_no_submission_names_a_file_that_an_engine_writes(self):
-        """Paths for tests come from the environment of the worker. No setting holds one, also of what was stored before."""
+        """Only the worker's environment gives paths for tests. No setting may give one, not even in a stored
+        submission."""
         self.make_suite(4, 4)
         self.serve()
         target = self.folder / "authorized_keys"
@@ -120,7 +121,7 @@ class Hostile(Service):
                 self.assertEqual(status, 422, answer)
                 self.assertIn(b"unknown key", answer)
         self.assertFalse(target.exists())
-        # What an earlier version has taken is looked at again before anything of it is done.
+        # A submission that an earlier version accepted is checked again before anything of it is done.
         config = {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": {"name": "emulated"}}
         status, _, answer = self.ask("POST", "/v1/runs", json.dumps({"config": config}), Content_Type="application/json")
         self.assertEqual(status, 201, answer)
@@ -150,7 +151,7 @@ class Hostile(Service):
             status, _, answer = self.ask("POST", "/v1/runs", json.dumps({"config": config}), Content_Type="application/json")
             self.assertEqual(status, 422, answer)
             self.assertIn(b"task", answer)
-        # Neither does the name of the run.
+        # The name of the run does not leave the folder either.
         for name in ("..", "../x", "a/b", ".hidden", "a\nb"):
             config = {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": {"name": "emulated"}, "output": {"name": name}}
             status, _, answer = self.ask("POST", "/v1/runs", json.dumps({"config": config}), Content_Type="application/json")
@@ -158,7 +159,7 @@ class Hostile(Service):
             self.assertIn(b"output.name", answer)
         self.assertEqual(sorted(path.name for path in (self.folder / "runs").iterdir()), ["others"])
         self.assertEqual(list(others.iterdir()), [])
-        # The others of the folder are there all the same.
+        # The other files of the folder are still there.
         config = {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": {"name": "emulated"}}
         status, _, answer = self.ask("POST", "/v1/runs", json.dumps({"config": config}), Content_Type="application/json")
         self.assertEqual(status, 201, answer)
@@ -207,8 +208,8 @@ class Hostile(Service):
             client.sendall(b"POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
                            if i % 2 else b"GET / HTTP/1.1\r\nA: b\r\n")
             held.append(client)
-        self.assert_lives()  # though none of them has ended: unfinished bodies have a minute
-        # Unfinished headers are closed after 10 seconds.
+        self.assert_lives()  # although none of the connections has ended: an unfinished body has a minute
+        # A connection with an unfinished header is closed after 10 seconds.
         held[0].settimeout(60)
         self.assertEqual(held[0].recv(1), b"")
         for client in held:
@@ -241,11 +242,11 @@ class Hostile(Service):
 
 
 class Load(Service):
-    """Followers and many requests while an emulated run goes on. How fast the answers come is for
-    `evald-bench serve` to say; here nothing may be lost, and memory may not grow."""
+    """Followers and many requests during an emulated run. `evald-bench serve` measures how fast the answers come.
+    Here nothing may be lost, and memory may not grow."""
 
     def follow(self, ids):
-        """Takes a follower's connection; the thread that reads the ids of its events until the run is done."""
+        """A follower on this connection: a thread that reads the ids of its events until the run is done."""
         client = socket.create_connection((self.host, self.port), timeout=120)
         client.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         head = client.recv(65536)
@@ -273,13 +274,13 @@ class Load(Service):
         connection.close()
 
     def memory(self):
-        text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        text = pathlib.Path(f"/proc/{self.daemon.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", text).group(1)) * 1024
 
     def test_followers_and_requests(self):
         seconds, rate, followers = (60, 1000, 200) if FULL else (4, 200, 50)
         self.serve()
-        # It goes on for longer than the requests: all followers are there before it ends.
+        # The run takes longer than the requests, so all followers are there before it ends.
         run = self.submit(sums=500 * seconds + 2000, choice=10, engine={"name": "emulated", "delay_ms": 8, "concurrency": 4})
         self.wait_for("the run", lambda: self.state(run) == "running", 60)
         seen = [[] for _ in range(followers)]
@@ -337,7 +338,7 @@ class Webhooks(Service):
         self.addCleanup(os.environ.pop, "EVALD_TEST_HOOK_SECRET")
         self.serve(webhooks=[{"url": f"http://127.0.0.1:{hook.server_port}/hook", "secret_env": "EVALD_TEST_HOOK_SECRET",
                               "events": ["run.state"]}])
-        # The service notices that a run is at work within 200 ms: a shorter one goes from preparing to done.
+        # The service notices within 200 ms that a run is active. A shorter run would go from preparing to done.
         run = self.submit(engine={"name": "emulated", "delay_ms": 20, "concurrency": 4})
         self.wait_for("the last event", lambda: any(b'"state":"done"' in body for _, _, _, body in got), 120)
         self.assertEqual(got[0][0], got[1][0], "the first was refused and comes again under its id")
@@ -349,13 +350,13 @@ class Webhooks(Service):
         states = [json.loads(body)["data"]["state"] for _, _, _, body in got[1:]]
         self.assertEqual(states, ["queued", "preparing", "running", "done"])
         self.assertEqual({json.loads(body)["run"] for _, _, _, body in got}, {run})
-        # It counts a delivery when it has the answer.
+        # The service counts a delivery once it has the answer.
         counted = b'evald_webhook_deliveries_total{result="delivered"} 4'
         self.wait_for("the count", lambda: counted in self.ask("GET", "/metrics")[2])
 
 
 class Secure(Service):
-    """TLS and tokens, as beyond loopback."""
+    """TLS and tokens, as needed beyond loopback."""
 
     def serve_securely(self, **changes):
         pem, key, tokens = self.folder / "cert.pem", self.folder / "key.pem", self.folder / "tokens"
@@ -450,8 +451,8 @@ class Commands(Service):
         watch = self.start("watch", run, "--json", "--server", self.url)
         first = watch.stdout.readline()
         self.assertTrue(first)
-        self.process.kill()
-        self.process.wait()
+        self.daemon.kill()
+        self.daemon.wait()
         self.stop()
         self.serve(listen=f"127.0.0.1:{port}")
         out, err = watch.communicate(timeout=120)

@@ -1,4 +1,4 @@
-"""A run as a person or a program sees it."""
+"""A run as seen by a person or a program."""
 import json
 import os
 import re
@@ -11,7 +11,7 @@ import unittest
 from evald_case import BINARIES, EvaldCase, scores
 
 
-# Stands between evald and a real worker, and changes the file of the first slice that is done.
+# A program between evald and a real worker. It changes the file of the first slice that is done.
 LYING_WORKER = """#!{python}
 import json, os, socket, subprocess, sys, tempfile, threading
 
@@ -92,12 +92,13 @@ class Run(EvaldCase):
         self.assertEqual(scores(again), scores(results))
         pair = self.evald("compare", run, self.folder / "runs" / "second", "--json")
         self.assertEqual(pair.returncode, 0, pair.stdout + pair.stderr)
-        # The harness writes a name as it stands.
+        # The harness puts a name unchanged into the file's name.
         (run / f"samples_{folder}.jsonl").rename(run / f"samples_{name}.jsonl")
         self.assertEqual(self.evald("compare", run, self.folder / "runs" / "second", "--json").returncode, 0)
 
     def test_a_worker_that_names_another_file_than_its_lease_is_not_believed(self):
-        """Its generations would be read from there, by the metric process and into the results."""
+        """If evald believed the worker, the metric process would read the generations there and put them into the
+        results."""
         self.make_suite(40, 4)
         expected = scores(self.run_done(self.write_config(tasks=["sums"], output={"dir": "runs", "name": "honest"})))
         other = self.folder / "other.jsonl"
@@ -162,7 +163,7 @@ class Run(EvaldCase):
 
     def test_limit_and_repeats(self):
         self.make_suite()
-        # With one worker no slow one is helped out by another, which makes generations twice.
+        # With one worker no other computes a late trial again, so no generations are made twice.
         config = self.write_config(tasks=[{"task": "sums", "limit": 7, "repeats": 2}], workers={"count": 1, "threads": 1})
         document = self.run_done(config)
         self.assertEqual(document["n-samples"]["sums"], {"original": 200, "effective": 7})
@@ -180,7 +181,8 @@ class Run(EvaldCase):
         self.assertIn("complete -o filenames -F _evald evald", script)
 
     def interrupted(self, config):
-        """Starts a run and interrupts it after its first commit, when seconds of it are open; gives what it said."""
+        """Starts a run and interrupts it after its first commit, when seconds of work are left. Returns its
+        output."""
         process = self.start("run", config, "--quiet")
         self.wait_for("the first commit", lambda: list(self.folder.glob("runs/*/generations/*/*.jsonl")))
         process.send_signal(signal.SIGINT)

@@ -1,4 +1,5 @@
-"""What runs cost is kept and planned from; stragglers give back, or are overtaken; generation waits for scoring."""
+"""The costs of runs are kept and used for plans. Stragglers give work back or are overtaken. Generation waits for
+scoring."""
 import json
 import os
 import pathlib
@@ -23,7 +24,7 @@ class Scheduling(EvaldCase):
         first, second = (self.costs(self.folder / "runs" / name)["tasks"] for name in ("first", "second"))
         self.assertEqual(first["sums"]["basis"], "a guess")
         self.assertEqual(second["sums"]["basis"], "1 run here")
-        # A device of four places spends 2.5 ms on a document of 10 ms, when all are taken.
+        # A device of four places spends 2.5 ms on a document of 10 ms if all places are taken.
         self.assertEqual(first["sums"]["documents"], 200)
         self.assertGreater(first["sums"]["device_s"], 200 * 0.0024)
         self.assertAlmostEqual(second["sums"]["expected_device_s"], first["sums"]["device_s"], delta=1e-6)
@@ -58,7 +59,7 @@ class Scheduling(EvaldCase):
         self.assertIn("none.json", done.stderr)
 
     def test_an_idle_worker_takes_part_in_what_another_has(self):
-        # Priors say that documents cost next to nothing: one worker is given all of them.
+        # The priors say that documents cost almost nothing, so one worker is given all of them.
         self.make_suite(sums=800)
         cost = {"task": "sums", "task_key": "of an earlier run", "device": "emulated, 40 ms, 0 tokens/s in, 0 out, clock 1", "model": "", "model_bytes": 0,
                 "generates": True, "ended": 1, "prepare_s": 0, "documents": 100, "tokens_in": 1, "tokens_out": 1,
@@ -81,8 +82,8 @@ class Scheduling(EvaldCase):
                                                       output={"dir": "other"}))
         self.assertEqual(scores(document), scores(undisturbed))
 
-    # On the second device a request takes 40 minutes: what it has begun ends in another worker, or not at all.
-    # The first alone takes some seconds: the second has begun by then.
+    # On the second device a request takes 40 minutes, so documents begun there end in another worker or not at all.
+    # The first device alone takes some seconds, so the second has begun by then.
     STRAGGLER = {"name": "emulated", "delay_ms": 300, "concurrency": 4, "slow": {"cpu:1": 8000}}
 
     def of_trials(self, query):
@@ -93,7 +94,7 @@ class Scheduling(EvaldCase):
             database.close()
 
     def check_straggler(self, document, worker):
-        """Everything was committed by others than `worker`, each document once, and scores are as ever."""
+        """Other workers than `worker` committed everything, each document once, and the scores are as always."""
         holder = dict(self.of_trials("SELECT trial, worker FROM leases"))
         self.assertIn(worker, holder.values(), "it was given something")
         files = sorted((self.only_run() / "generations" / "sums").glob("*.jsonl"))

@@ -1,7 +1,7 @@
-"""The REST interface does what docs/openapi.json says: schemathesis asks, and checks each answer.
+"""The REST interface agrees with docs/openapi.json: schemathesis sends requests and checks each answer.
 
-scripts/install-packages --with-schema-tester puts schemathesis into build/schemathesis; EVALD_SCHEMATHESIS
-names another virtual environment. EVALD_FULL=1 asks ten times as much.
+scripts/install-packages --with-schema-tester puts schemathesis into build/schemathesis. EVALD_SCHEMATHESIS
+names another virtual environment. EVALD_FULL=1 sends ten times as many requests.
 """
 import os
 import pathlib
@@ -17,9 +17,9 @@ EXAMPLES = 200 if os.environ.get("EVALD_FULL", "0") == "1" else 12
 DEMO = BINARIES / "tests" / "api_demo"
 MISSING = "" if TESTER.exists() else f"no {TESTER}: scripts/install-packages --with-schema-tester installs it"
 
-# Which answers a request that the document allows, or does not allow, may get: what is wrong beside its shape
-# (no such run, a wrong state, a path that is not there) is no fault; and a run that was just created has its files
-# only when it is done.
+# The answers allowed for requests that fit the document and for those that do not. A request whose form is right may
+# still be refused (no such run, a wrong state, a path that does not exist); that is no fault. A run that was just
+# created has its files only when it is done.
 CHECKS = """
 [checks]
 positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "422", "503"]

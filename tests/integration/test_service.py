@@ -15,93 +15,11 @@ import unittest.mock
 import urllib.error
 import urllib.request
 
-from evald_case import QUICKSTART, EvaldCase, scores
+from evald_case import QUICKSTART
+from service_case import ServiceCase, answer_to
 
 SEED = int(os.environ.get("EVALD_TEST_SEED", "1"))
 KILLS = int(os.environ.get("EVALD_TEST_KILLS", "6"))
-
-
-class ServiceCase(EvaldCase):
-    https = None  # what verifies the service's certificate
-    ENGINE = {"name": "emulated", "delay_ms": 10, "concurrency": 4}
-
-    def setUp(self):
-        super().setUp()
-        self.daemon = None
-        self.addCleanup(self.kill)
-
-    def kill(self):
-        if self.daemon and self.daemon.poll() is None:
-            self.daemon.kill()
-        if self.daemon:
-            self.daemon.communicate()
-
-    def agent(self):
-        """The process id of the agent of the service's own host, whose children the others are."""
-        host = lambda: next((h for h in self.call("GET", "/v1/hosts")["hosts"] if h["id"] == "local"), None)
-        return self.wait_for("the agent", lambda: (h := host()) and h["state"] == "connected" and h["pid"])
-
-    @staticmethod
-    def ended(pid):
-        """Whether the process has ended, though whoever adopted it may not have waited for it yet."""
-        try:
-            return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].startswith("Z")
-        except OSError:
-            return True
-
-    def worker_pids(self):
-        """Of every worker of the service's host, once each has said hello."""
-        shown = lambda: tuple(w["pid"] for w in self.call("GET", "/v1/workers")["workers"])
-        return self.wait_for("every worker", lambda: (pids := shown()) and all(pids) and pids)
-
-    def restart(self, **changes):
-        self.daemon.kill()
-        self.daemon.communicate()
-        self.serve(**changes)
-
-    def serve(self, **changes):
-        config = {"listen": "127.0.0.1:0", "state_dir": "state", "cache_dir": "cache",
-                  "workers": {"count": 2, "threads": 1}, "metrics": {"processes": 2},
-                  "staging": {"root": str(self.folder / "staging")}, **changes}
-        (self.folder / "serve.yaml").write_text(json.dumps(config))
-        self.daemon = self.start("serve", self.folder / "serve.yaml", "--json", "--log-level", "info")
-        self.url = json.loads(self.daemon.stdout.readline())["url"]
-
-    def call(self, method, path, body=None, status=200, **headers):
-        data = None if body is None else json.dumps(body).encode()
-        if self.https:
-            headers = {"Authorization": "Bearer the-token-of-an-admin", **headers}
-        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json", **headers}, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=30, context=self.https) as answer:
-                found, text = answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            found, text = error.code, error.read()
-        self.assertEqual(found, status, text)
-        return json.loads(text)
-
-    def submit(self, status=201, key=None, priority=0, user="", **changes):
-        config = json.loads(self.write_config(**changes).read_text())
-        headers = {"Idempotency-Key": key} if key else {}
-        body = {"config": config, "base": str(self.folder), "priority": priority, "user": user}
-        return self.call("POST", "/v1/runs", body, status, **headers)
-
-    def run_of(self, run):
-        return self.call("GET", f"/v1/runs/{run['id']}")
-
-    def finished(self, run, seconds=120):
-        over = ("done", "incomplete", "failed", "cancelled")
-        return self.wait_for("the run's end", lambda: (now := self.run_of(run))["state"] in over and now, seconds)
-
-    def undisturbed(self):
-        document = self.run_done(self.write_config(engine={"name": "emulated"}, output={"dir": "plain", "name": "p"}))
-        return scores(document), self.samples(self.folder / "plain" / "p")
-
-    def check(self, expected, run):
-        self.assertEqual(run["state"], "done", run)
-        folder = pathlib.Path(run["directory"])
-        self.assertEqual(scores(json.loads((folder / "results.json").read_text())), expected[0])
-        self.assertEqual(self.samples(folder), expected[1])
 
 
 class Service(ServiceCase):
@@ -151,7 +69,7 @@ class Service(ServiceCase):
         rng = random.Random(SEED)
         print(f"seed {SEED}, {KILLS} kills", flush=True)
         self.serve()
-        # However often the same trial is hit.
+        # More attempts than kills (up to 100), so a trial is not given up, however often it is hit.
         often = min(100, KILLS + 1)
         config = {"engine": self.ENGINE, "workers": {"count": 2, "threads": 1, "max_attempts": often},
                   "metrics": {"processes": 2, "max_attempts": often}}
@@ -173,7 +91,7 @@ class Service(ServiceCase):
                     try:
                         os.kill(rng.choice(found), signal.SIGKILL)
                     except ProcessLookupError:
-                        pass  # the service does not know yet that it ended: it was killed just now, or with its agent
+                        pass  # the process was killed just now, or with its agent, and the service does not know yet
         for run in runs:
             self.check(expected, self.finished(run))
         self.assertEqual(len(self.call("GET", "/v1/runs")["runs"]), 2)
@@ -189,7 +107,7 @@ class Service(ServiceCase):
         lines = lambda: len(journal.read_text().splitlines()) if journal.exists() else 0
         self.wait_for("some answers", lambda: lines() > 30)
         agent = self.agent()
-        # What the service shows follows what happens by up to a second.
+        # The service shows a change up to a second later.
         before = self.wait_for("both workers to be shown", lambda: (shown := pids()) and all(shown.values()) and shown)
         restarts = 2
         for _ in range(restarts):
@@ -253,7 +171,7 @@ class Service(ServiceCase):
             try:
                 with urllib.request.urlopen(request, timeout=60) as answer:
                     return answer.status
-            except OSError as error:  # refused, or the service went first
+            except OSError as error:  # the connection was refused, or the service ended first
                 return getattr(error, "code", 0)
         with concurrent.futures.ThreadPoolExecutor() as pool:
             answer = pool.submit(refusal)
@@ -269,7 +187,7 @@ class Service(ServiceCase):
     def test_a_run_of_higher_priority_takes_the_devices(self):
         self.make_suite(600, 20)
         self.serve()
-        low = self.submit(engine={**self.ENGINE, "delay_ms": 60})  # some seconds: the other ends before
+        low = self.submit(engine={**self.ENGINE, "delay_ms": 60})  # takes some seconds: the other run ends before
         self.wait_for("the first to work", lambda: self.run_of(low)["progress"]["generated"] > 0)
         high = self.submit(engine=self.ENGINE, tasks=["choice"], priority=10)
         self.finished(high)
@@ -277,7 +195,8 @@ class Service(ServiceCase):
         self.assertEqual(self.finished(low)["state"], "done")
 
     def test_a_checkpoint_that_no_worker_survives_ends_its_run_alone(self):
-        """Its priority is higher: the other run's worker goes down with it again and again, but not for ever."""
+        """The deadly run has the higher priority. Again and again it takes down the worker of the other run, but not
+        forever."""
         self.make_suite(40, 20)
         expected = self.undisturbed()
         self.serve(workers={"count": 1, "threads": 1})
@@ -299,11 +218,11 @@ class Service(ServiceCase):
     def test_pause_resume_cancel_and_priority(self):
         self.make_suite(400, 20)
         self.serve()
-        run = self.submit(engine={**self.ENGINE, "delay_ms": 200})  # enough to do that it never ends by itself
+        run = self.submit(engine={**self.ENGINE, "delay_ms": 200})  # enough work that the run never ends by itself
         self.wait_for("some documents", lambda: self.run_of(run)["progress"]["generated"] > 0)
         self.assertEqual(self.call("POST", f"/v1/runs/{run['id']}/pause")["state"], "paused")
         waiting = self.submit(engine=self.ENGINE, tasks=["choice"])
-        self.finished(waiting)  # the paused one holds nothing
+        self.finished(waiting)  # the paused run holds nothing
         self.assertEqual(self.run_of(run)["state"], "paused")
         self.assertEqual(self.call("PATCH", f"/v1/runs/{run['id']}", {"priority": 7})["priority"], 7)
         self.call("POST", f"/v1/runs/{run['id']}/resume")
@@ -313,7 +232,7 @@ class Service(ServiceCase):
         self.call("POST", f"/v1/runs/{run['id']}/cancel", status=409)
 
     def working(self, **changes):
-        """A run that has scored something and is far from done."""
+        """A run that has scored something and is far from its end."""
         run = self.submit(engine={**self.ENGINE, "delay_ms": 200}, **changes)
         self.wait_for("some documents", lambda: self.run_of(run)["progress"]["scored"] > 0)
         return run
@@ -336,7 +255,7 @@ class Service(ServiceCase):
         run = self.working()
         path = f"/v1/runs/{run['id']}"
         waits = lambda: "it is resumed once it has ended" in self.run_of(run)["problems"]
-        for _ in range(20):  # until the resume is seen to wait for the cancel, however long each of them takes
+        for _ in range(20):  # until a resume is seen to wait for a cancel; both may take any time
             self.call("POST", path + "/cancel")
             with concurrent.futures.ThreadPoolExecutor() as pool:
                 asked = pool.submit(self.ask, path + "/resume")
@@ -351,12 +270,9 @@ class Service(ServiceCase):
         self.assertIn("is over (cancelled)", self.call("POST", path + "/pause", status=409)["detail"])
 
     def ask(self, path):
-        """What a POST is answered with, whatever that is."""
-        try:
-            with urllib.request.urlopen(urllib.request.Request(self.url + path, b"", method="POST"), timeout=30) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            return error.code, json.loads(error.read())
+        """The answer to a POST, whatever its status."""
+        status, text = answer_to(self.url, "POST", path, {})
+        return status, json.loads(text)
 
     def test_cancel_and_pause_of_a_run_that_is_being_cancelled(self):
         self.make_suite(400, 20)
@@ -399,7 +315,7 @@ class Service(ServiceCase):
                 pass  # killed before it answered
         asking = threading.Thread(target=resume)
         asking.start()
-        time.sleep(0.02)  # before the end or after it: both must hold
+        time.sleep(0.02)  # before or after the end of the run: both must hold
         self.restart()
         asking.join()
         if said:
@@ -408,7 +324,7 @@ class Service(ServiceCase):
             self.wait_for("the cancel, or the resume that was on disk", lambda: self.run_of(run)["state"] != "cancelling")
 
     def test_a_run_whose_folder_cannot_be_written_ends_alone(self):
-        """On the warm worker of another run, which goes from one to the next while it is served."""
+        """The doomed run gets the warm worker of another run, which then goes from one run to the next."""
         self.make_suite(300, 20)
         expected = self.undisturbed()
         self.serve(active_runs=1)
@@ -449,7 +365,7 @@ class Service(ServiceCase):
         return {"engine": {**self.ENGINE, "delay_ms": 40, **changes}, "workers": {"count": 2, "max_attempts": 1}}
 
     def incomplete(self, key=None, **changes):
-        """A run one of whose trials was given up, because its only attempt's worker was killed."""
+        """A run with a trial that was given up, because the worker of its only attempt was killed."""
         run = self.submit(key=key, **self.with_one_attempt(**changes))
         self.wait_for("some documents", lambda: self.run_of(run)["progress"]["scored"] > 20)
         held = lambda: next((w["pid"] for w in self.call("GET", "/v1/workers")["workers"] if w["trials"] and w["pid"]), None)
@@ -487,7 +403,8 @@ class Service(ServiceCase):
         self.make_suite(300, 60)
         expected = self.undisturbed()
         self.serve()
-        run = self.submit(engine={**self.ENGINE, "delay_ms": 80})  # far from done when the first are scored
+        # the run is far from its end when the first documents are scored
+        run = self.submit(engine={**self.ENGINE, "delay_ms": 80})
         self.wait_for("some documents", lambda: self.run_of(run)["progress"]["scored"] > 0)
         self.call("POST", f"/v1/runs/{run['id']}/cancel")
         self.assertEqual(self.finished(run)["state"], "cancelled")
@@ -504,7 +421,7 @@ class Service(ServiceCase):
 
     def test_a_service_whose_agent_does_not_start_ends_with_what_it_said(self):
         (self.folder / "state").mkdir()
-        (self.folder / "state" / "agent.lock").mkdir()  # where the agent wants a file
+        (self.folder / "state" / "agent.lock").mkdir()  # the agent needs a file here
         self.serve()
         out, err = self.daemon.communicate(timeout=120)
         self.assertEqual(self.daemon.returncode, 3, out + err)
@@ -558,7 +475,7 @@ class Service(ServiceCase):
         self.assertEqual(self.run_of(run)["state"], "running")
         self.assertIn("ending by itself", self.call("POST", f"/v1/runs/{run['id']}/pause", status=409)["detail"])
         begin = time.monotonic()
-        self.daemon.send_signal(signal.SIGTERM)  # a drain waits for it
+        self.daemon.send_signal(signal.SIGTERM)  # a drain waits for the judgement
         self.wait_for("the drain", lambda: not self.ready())
         self.daemon.send_signal(signal.SIGTERM)
         out, err = self.daemon.communicate(timeout=60)
@@ -629,9 +546,9 @@ class Service(ServiceCase):
         record = pathlib.Path(runs[0]["directory"]) / "run.json"
         kept = record.read_bytes()
         record.unlink()
-        record.symlink_to(record)  # ELOOP, as a failing disk would answer EIO
+        record.symlink_to(record)  # ELOOP, in place of a failing disk's EIO
         self.serve()
-        waits = self.run_of(runs[0])
+        waits = self.wait_for("the folder to be found unreadable", lambda: (run := self.run_of(runs[0]))["problems"] and run)
         self.assertEqual(waits["state"], "queued", waits)
         self.assertIn("tried again", waits["problems"][0])
         self.assertIn(self.run_of(runs[1])["state"], ("queued", "preparing", "running"))

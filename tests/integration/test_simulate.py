@@ -1,4 +1,5 @@
-"""`evald simulate` through the command line: a bound computed by other code, and the figures that docs/simulate.md gives."""
+"""`evald simulate` through the command line: a bound that other code computes, and the figures of
+docs/simulate.md."""
 import json
 import os
 import pathlib
@@ -7,7 +8,7 @@ import xml.etree.ElementTree as xml
 
 from evald_case import EvaldCase
 
-# Lengths without spread, so that every document's cost can be told beforehand.
+# Lengths without spread, so that every document's cost is known beforehand.
 WORKLOAD = {
     "schema": "evald-workload/1",
     "name": "told",
@@ -81,7 +82,7 @@ class Simulate(EvaldCase):
 
 
 class Told(Simulate):
-    """A workload of one's own, whose bound other code computes."""
+    """A workload of the test's own. Other code computes its bound."""
 
     def setUp(self):
         super().setUp()
@@ -198,7 +199,7 @@ class Streams(Simulate):
 
 
 class Published(Simulate):
-    """What docs/simulate.md says of the preset, at five draws."""
+    """The figures that docs/simulate.md gives for the preset, at five draws."""
 
     def test_on_the_papers_nodes_the_order_of_policies_holds(self):
         for nodes, published in (("1", 1.3), ("4", 1.8)):

@@ -1,5 +1,6 @@
 """The openai engine on a real `transformers serve`, against the native engine. EVALD_TRANSFORMERS names the
-`transformers` program of a Python with transformers[serving] and torch; without it the one on PATH."""
+`transformers` program of a Python with transformers[serving] and torch. Without the variable, the one on PATH is
+used."""
 import json
 import os
 import pathlib
@@ -19,7 +20,7 @@ ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
 
 def why_not():
-    """Why `transformers serve` cannot be used; empty when it can."""
+    """The reason for which `transformers serve` cannot be used; empty if it can."""
     if TRANSFORMERS is None:
         return "no `transformers` program: EVALD_TRANSFORMERS may name one"
     try:
@@ -40,7 +41,7 @@ class TransformersServe(EvaldCase):
             raise unittest.SkipTest(reason)
 
     def arguments(self, name, *settings):
-        """The example as it is, with paths of this test and few documents."""
+        """The example's configuration with paths of this test and few documents."""
         tasks = [{"task": task, "limit": LIMIT} for task in ("quickstart_code", "quickstart_math")]
         values = [f"tasks={json.dumps(tasks)}", f"output.dir={self.folder / 'runs'}", f"output.name={name}",
                   f"cache_dir={self.folder / 'cache'}", f"state_dir={self.folder / 'state'}",

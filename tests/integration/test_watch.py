@@ -1,40 +1,28 @@
-"""evald watch --checkpoints: a folder that a service watches, over restarts, with checkpoints that come slowly."""
+"""evald watch --checkpoints: a folder that a service watches, across restarts, with checkpoints that arrive
+slowly."""
 import json
 import pathlib
 import shutil
 import signal
 import unittest
-import urllib.request
 
-from evald_case import QUICKSTART, EvaldCase
+from evald_case import OVER, QUICKSTART
+from service_case import ServiceCase
 
 CHECKPOINTS = QUICKSTART / "checkpoints"
-OVER = ("done", "incomplete", "failed", "cancelled")
 
 
-class Watch(EvaldCase):
+class Watch(ServiceCase):
+    WORKERS = 1
+    LOG = ()  # nobody reads what is said
+
     def setUp(self):
         super().setUp()
-        self.daemon = None
-        self.addCleanup(self.kill)
         self.folder_watched = self.folder / "train" / "checkpoints"
         self.folder_watched.mkdir(parents=True)
         self.make_suite(12, 8)
         self.eval = self.write_config(engine={"name": "emulated"}, cache_dir=None, state_dir=None, output=None, workers=None,
                                       metrics=None)
-
-    def kill(self):
-        if self.daemon and self.daemon.poll() is None:
-            self.daemon.kill()
-        if self.daemon:
-            self.daemon.communicate()
-
-    def serve(self, **changes):
-        config = {"listen": "127.0.0.1:0", "state_dir": "state", "cache_dir": "cache", "workers": {"count": 1, "threads": 1},
-                  "metrics": {"processes": 1}, "staging": {"root": str(self.folder / "staging")}, **changes}
-        (self.folder / "serve.yaml").write_text(json.dumps(config))
-        self.daemon = self.start("serve", self.folder / "serve.yaml", "--json")
-        self.url = json.loads(self.daemon.stdout.readline())["url"]
 
     def restart(self, how=signal.SIGKILL):
         self.daemon.send_signal(how)
@@ -42,8 +30,7 @@ class Watch(EvaldCase):
         self.serve()
 
     def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=30) as answer:
-            return json.load(answer)
+        return self.call("GET", path)
 
     def runs(self):
         """Names of the checkpoints that have runs, in the order of submission."""
@@ -83,11 +70,11 @@ class Watch(EvaldCase):
 
     def test_each_checkpoint_once_over_restarts_and_slow_copies(self):
         self.serve()
-        self.add("step-1")                                     # there before
+        self.add("step-1")  # exists before the watch
         watch = self.register()
         self.assertEqual(self.register(), watch, "the same registration is the same watch")
         self.all_done(["step-1"])
-        # One comes file by file, its weights last and in pieces, with a kill of the service in between.
+        # One checkpoint arrives file by file, its weights last and in pieces. The service is killed meanwhile.
         source, slow = CHECKPOINTS / "step-00350", self.folder_watched / "step-2"
         slow.mkdir()
         for file in sorted(source.iterdir(), key=lambda file: file.suffix == ".safetensors"):
@@ -95,14 +82,14 @@ class Watch(EvaldCase):
                 shutil.copy(file, slow / file.name)
         weights = (source / "model.safetensors").read_bytes()
         (slow / "model.safetensors").write_bytes(weights[: len(weights) // 2])
-        half = self.folder / "half"                            # and one stays half-written: it never is whole there
+        half = self.folder / "half"  # another stays half-written and never becomes whole
         shutil.copytree(CHECKPOINTS / "step-00600", half)
         with open(half / "model.safetensors", "r+b") as file:
             file.truncate(1_000_000)
         half.rename(self.folder_watched / "step-3")
         self.restart()
         self.assertEqual([one["id"] for one in self.get("/v1/watches")["watches"]], [watch])
-        self.add("step-4")                                     # seen by the new life, and later than both
+        self.add("step-4")  # seen by the service's new life, later than both
         self.all_done(["step-1", "step-4"])
         with open(slow / "model.safetensors", "ab") as file:
             file.write(weights[len(weights) // 2:])
@@ -113,7 +100,7 @@ class Watch(EvaldCase):
         shown = self.watch("--list")
         self.assertIn(str(self.folder_watched), shown)
         self.assertIn("step-5  submitted", shown)
-        # Removed, and registered again: what was evaluated stays evaluated.
+        # The watch is removed and registered again. Checkpoints that were evaluated are not evaluated again.
         self.assertIn("removed", self.watch("--remove", watch))
         self.assertEqual(self.get("/v1/watches")["watches"], [])
         self.register("--policy", "every-1")
@@ -131,10 +118,8 @@ class Watch(EvaldCase):
         (self.folder_watched / "step-3" / "DONE").touch()
         watch = self.get("/v1/watches")["watches"][0]
         self.assertEqual((watch["marker"], watch["which"]), ("DONE", "newest"))
-        # Nothing tells of a file in a folder below: an announcement makes the watch look.
-        body = json.dumps({"path": str(self.folder_watched / "step-3")}).encode()
-        request = urllib.request.Request(self.url + "/v1/checkpoints", body, {"Content-Type": "application/json"})
-        urllib.request.urlopen(request, timeout=30).read()
+        # The kernel reports no file in a folder below. An announcement makes the watch look.
+        self.call("POST", "/v1/checkpoints", {"path": str(self.folder_watched / "step-3")})
         self.all_done(["step-2", "step-3"])
         notes = [(note["checkpoint"], note["decision"]) for note in self.get("/v1/watches")["watches"][0]["recent"]]
         self.assertEqual(notes, [("step-1", "passed-over"), ("step-2", "submitted"), ("step-3", "submitted")])

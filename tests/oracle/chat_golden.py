@@ -1,4 +1,4 @@
-r"""Writes tests/golden/chat: chat templates in the styles of well-known families, and what transformers renders.
+r"""Writes tests/golden/chat: chat templates in the styles of well-known families, and the text that transformers renders.
 
     python tests/oracle/chat_golden.py tests/golden/chat
 
@@ -6,12 +6,12 @@ r"""Writes tests/golden/chat: chat templates in the styles of well-known familie
               additional_chat_templates/, special_tokens_map.json
   golden.jsonl   {"style", "messages", "add_generation_prompt", "output" or "error"} by
                  apply_chat_template(tokenize=False, continue_final_message=not add_generation_prompt)
-  harness.jsonl  the same by HFLM.apply_chat_template, which leaves the system's message out where a
-                 template objects to it
-  padding.jsonl  {"files", "output"}: what a template that writes the named tokens renders in the harness, which names
-                 a token for padding where the folder names none (configure_pad_token)
+  harness.jsonl  the same by HFLM.apply_chat_template, which leaves the system message out if the
+                 template raises an error over it
+  padding.jsonl  {"files", "output"}: the harness's text from a template that writes the named tokens. If the folder
+                 names no padding token, the harness names one (configure_pad_token)
 
-The templates are written for these tests: they use what the families' own templates use. Needs
+The templates are written for these tests and use the same features as the families' own templates. Needs
 transformers 5.23, tokenizers and lm_eval 0.4.13; nothing is downloaded.
 """
 
@@ -271,7 +271,7 @@ ZEPHYR = """\
 {% endfor %}
 """
 
-# Gemma's way with the system's message: it objects.
+# Gemma's rule for a system message: it raises an error.
 NO_SYSTEM = """\
 {{ bos_token }}
 {%- if messages[0]['role'] == 'system' %}{{ raise_exception('No system message, please') }}{% endif %}
@@ -309,7 +309,7 @@ def special(content):
             "__type": "AddedToken"}
 
 
-# Files of a checkpoint by style: the sources of a template, and of special tokens.
+# Files of a checkpoint by style: the sources of a template and of special tokens.
 STYLES = {
     "llama2": {"tokenizer_config.json": {**NAMED, "unk_token": "<unk>", "chat_template": LLAMA2}},
     "llama3": {"tokenizer_config.json": {"bos_token": "<|begin_of_text|>", "eos_token": "<|eot_id|>"},
@@ -332,7 +332,7 @@ STYLES = {
 
 
 WRITES_TOKENS = "{{ bos_token }}|{{ eos_token }}|{{ unk_token }}|{{ pad_token }}|{{ messages[0].content }}"
-# The tokens that a folder names: none for padding, so that another is taken, and some.
+# The tokens that a folder names. Without a padding token, another token is used.
 NAMED_TOKENS = [
     {}, NAMED, {"eos_token": "</s>"}, {"bos_token": "<s>"}, {"unk_token": "<unk>"}, {**NAMED, "unk_token": "<unk>"},
     {**NAMED, "unk_token": "a"}, {**NAMED, "pad_token": "<pad>"}, {"unk_token": "<unk>", "pad_token": "</s>"},
@@ -365,7 +365,7 @@ def write_style(folder, files):
 
 
 def load(folder):
-    """The tokenizer of a style, with a vocabulary of one token that nothing here looks at."""
+    """The tokenizer of a style, with a vocabulary of one token that is never used here."""
     with tempfile.TemporaryDirectory() as scratch:
         shutil.copytree(folder, scratch, dirs_exist_ok=True)
         Tokenizer(models.BPE(vocab={"a": 0}, merges=[])).save(f"{scratch}/tokenizer.json")

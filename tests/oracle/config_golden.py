@@ -1,14 +1,14 @@
-"""Writes tests/golden/native_config/keys.jsonl: what transformers makes of keys of config.json that hold null, are of no
-use to a family, or hold values that few checkpoints have.
+"""Writes tests/golden/native_config/keys.jsonl: transformers' reading of keys of config.json that hold null, that a
+family does not use, or whose values are rare.
 
 Usage: HF_HUB_OFFLINE=1 python3 tests/oracle/config_golden.py tests/golden/native_config
 
 Made with transformers 5.23. One line for each config:
 
   config     the content of config.json
-  error      what transformers says, where it does not build the model or compute its logits
-  heads, kv_heads, head_dim, rotary_dim, rope_scale    of the model that it builds: the last is the factor on sines
-             and cosines
+  error      transformers' message, if it does not build the model or does not compute its logits
+  heads, kv_heads, head_dim, rotary_dim, rope_scale    of the model that transformers builds. rope_scale is the factor
+             on sines and cosines
   eps        of the first layer's norm
 """
 
@@ -25,9 +25,10 @@ BASE = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidde
 OWN = {"llama": {}, "mistral": {"num_key_value_heads": 2, "head_dim": 8, "sliding_window": None}, "qwen2": {"num_key_value_heads": 2},
        "qwen3": {"num_key_value_heads": 2, "head_dim": 8},
        "qwen3_moe": {"num_key_value_heads": 2, "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2,
-                     "moe_intermediate_size": 16}, "gpt_neox": {}, "olmo2": {}}
+                     "moe_intermediate_size": 16}, "gpt_neox": {}, "olmo2": {}, "gemma2": {"num_key_value_heads": 2, "head_dim": 8},
+       "gemma3_text": {"num_key_value_heads": 2, "head_dim": 8, "layer_types": ["sliding_attention", "full_attention"]}}
 NAMES = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3", "qwen3_moe": "Qwen3Moe",
-         "gpt_neox": "GPTNeoX", "olmo2": "Olmo2"}
+         "gpt_neox": "GPTNeoX", "olmo2": "Olmo2", "gemma2": "Gemma2", "gemma3_text": "Gemma3"}
 NULL = ["num_key_value_heads", "head_dim", "hidden_act", "max_position_embeddings", "rms_norm_eps", "layer_norm_eps",
         "tie_word_embeddings", "attention_bias", "mlp_bias", "attention_dropout", "hidden_dropout", "initializer_range",
         "use_cache", "is_decoder", "num_experts", "num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob",
@@ -57,6 +58,10 @@ ONLY = {
     "gpt_neox": [{"num_key_value_heads": 2}, {"num_key_value_heads": 3}, {"num_key_value_heads": "x"}, {"head_dim": 16},
                  {"head_dim": 32}, {"head_dim": 64}],
     "qwen3_moe": [{"intermediate_size": ABSENT}, {"intermediate_size": ABSENT, "mlp_only_layers": [1]}],
+    **{family: [{key: None} for key in ("hidden_activation", "query_pre_attn_scalar", "attn_logit_softcapping",
+                                        "final_logit_softcapping", "use_bidirectional_attention", "sliding_window")] +
+       [{"hidden_activation": "gelu"}, {"hidden_activation": "none"}, {"num_attention_heads": 3}]
+       for family in ("gemma2", "gemma3_text")},
 }
 
 
@@ -69,6 +74,11 @@ def read(config):
         model(torch.tensor([[1, 2, 3]]))
     modules = dict(model.named_modules())
     rope = next(m for n, m in modules.items() if n.endswith("rotary_emb"))
+    # Of Gemma 3, the rope of the layers without a window.
+    frequencies = getattr(rope, "full_attention_inv_freq", None)
+    scale = getattr(rope, "full_attention_attention_scaling", 1.0)
+    if frequencies is None:
+        frequencies, scale = rope.inv_freq, rope.attention_scaling
     norm = next(m for n, m in modules.items() if n.endswith("layernorm"))
     attention = next(m for n, m in modules.items() if n.endswith(("attention", "self_attn")))
     heads = loaded.num_attention_heads
@@ -78,8 +88,8 @@ def read(config):
     else:
         head_dim, kv_heads = attention.query_key_value.out_features // heads // 3, heads
     eps = getattr(norm, "variance_epsilon", None)
-    return {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "rotary_dim": 2 * rope.inv_freq.numel(),
-            "rope_scale": float(rope.attention_scaling), "eps": norm.eps if eps is None else eps}
+    return {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "rotary_dim": 2 * frequencies.numel(),
+            "rope_scale": float(scale), "eps": norm.eps if eps is None else eps}
 
 
 def main(out):

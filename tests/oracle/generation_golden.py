@@ -1,16 +1,16 @@
-"""Writes tests/golden/generation/: what lm_eval's `hf` backend and transformers make of generation settings, those of
-generation_config.json (or config.json) and those of generation_kwargs.
+"""Writes tests/golden/generation/: the effect of generation settings in lm_eval's `hf` backend and transformers. The
+settings are those of generation_config.json (or config.json) and those of generation_kwargs.
 
 Usage: HF_HUB_OFFLINE=1 python3 tests/oracle/generation_golden.py tests/golden/native/linear tests/golden/generation
 
-Made with torch 2.13, transformers 5.23, lm_eval 0.4.13, in fp32 with batches of one. The checkpoint is the one of the
-first argument; each case puts its own generation_config.json into a copy.
+Made with torch 2.13, transformers 5.23, lm_eval 0.4.13, in fp32 with batches of one. The first argument is the
+checkpoint. Each case puts its own generation_config.json into a copy of the checkpoint.
 
-  cases.json         "greedy": requests with their texts. A case whose two best tokens are ever nearer than 2e-3 is not
-                     written: its name is printed, and another prompt is needed.
+  cases.json         "greedy": requests with their texts. If the two best tokens of a case are ever nearer than 2e-3,
+                     the case is not written: its name is printed, and another prompt is needed.
                      "sampled": requests with the tokens before each draw
   logits.bin         fp32 logits of the model before each draw of "sampled", [draw][vocab_size]
-  probabilities.bin  fp32 probabilities that the draw was made with, likewise
+  probabilities.bin  fp32 probabilities of each draw, [draw][vocab_size]
 """
 
 import json
@@ -27,7 +27,7 @@ from transformers import PreTrainedTokenizerFast
 PROMPTS = ["The answer is", "Question: What is the capital of France?\n", "for i in range(10):", "Once upon a time",
            "She has 3 apples and buys 5 more, so she has"]
 END = {"eos_token_id": 1}
-SAID = "SAID"  # stands for a token that the model does say
+SAID = "SAID"  # replaced by a token that the model generates
 
 # name: (generation_config.json or None, keys added to config.json, generation_kwargs)
 GREEDY = {
@@ -75,7 +75,7 @@ GREEDY = {
                         "min_p": 0.3, "epsilon_cutoff": 0.1, "eta_cutoff": 0.1, "renormalize_logits": True,
                         "remove_invalid_values": True, "pad_token_id": 1, "bos_token_id": 0, "use_cache": True,
                         "num_beam_groups": 1, "length_penalty": 1.0, "transformers_version": "4.37.0"}, {}, {}),
-    # Of biases of the same tokens the last one counts.
+    # If several biases have the same tokens, the last one counts.
     "biased_twice": ({**END, "sequence_bias": [[[SAID], 6.0], [[32], 2.5], [[65, 66], -9.0], [[65, 66], 3.0],
                                                [[SAID], -4.0], [[32], 2.5]]}, {}, {}),
     "decay_of_one_end_token_named_twice": ({"eos_token_id": [SAID, 1, SAID],
@@ -83,7 +83,9 @@ GREEDY = {
     "end_token_that_is_none": ({"eos_token_id": -1}, {}, {}),
     "end_tokens_of_which_one_is_none": ({"eos_token_id": [-1, SAID]}, {}, {}),
     "unknown_keys": ({**END, "chat_format": "chatml", "trust_remote_code": True, "max_window_size": 6,
-                      "user_token_id": 195, "assistant_token_id": 196}, {}, {}),
+                      "user_token_id": 195, "assistant_token_id": 196, "generation_kwargs": {"num_beams": 3},
+                      "return_legacy_cache": True, "presence_penalty": 1.5, "frequency_penalty": 0.5,
+                      "repitition_penalty": 1.9, "max_tokens": 3}, {}, {}),
 }
 
 WARM = {"do_sample": True, "temperature": 1.0}
@@ -114,7 +116,7 @@ SAMPLED = {
 
 
 class Recorder:
-    """The harness's backend on a copy of the checkpoint; keeps what generate() did last."""
+    """The harness's backend on a copy of the checkpoint. Keeps the last call of generate()."""
 
     def __init__(self, checkpoint, folder, generation, config):
         shutil.rmtree(folder, ignore_errors=True)
@@ -161,7 +163,7 @@ def with_said(value, token):
 
 
 def greedy_cases(checkpoint, folder):
-    # The last prompts hold what the model says, so that it would repeat them.
+    # The last prompts contain the model's own text, so that the model would repeat it.
     recorder = Recorder(checkpoint, folder, END, {})
     prompts = PROMPTS + [p + recorder.text(p, {"until": [], "max_gen_toks": 24}) for p in PROMPTS[:4]]
     recorder.text(PROMPTS[0], {"until": [], "max_gen_toks": 24})
@@ -180,7 +182,7 @@ def greedy_cases(checkpoint, folder):
             kept += 1
         print(name, kept)
         assert kept > 0, name
-    # Each setting that does something must have changed something.
+    # Each setting with an effect must have changed something.
     plain = {c["context"]: c["generated"] for c in cases if c["name"] == "none"}
     same = {"none", "config_json_beside_a_file", "one_beam", "without_effect", "request_switches_off",
             "end_token_that_is_none", "unknown_keys", "top_p_of_nothing", "top_p_above_one", "temperature_as_text",

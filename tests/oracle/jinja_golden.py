@@ -3,8 +3,8 @@
 
     jinja_golden.py OUT.jsonl [--lm-eval PACKAGE_FOLDER]
 
-Each line: {"mode": "harness" | "chat" | "plain", "template", "variables", "output"} or, where jinja2
-raises, {"error": true} instead of the output. The modes are lm_eval's environment, transformers'
+Each line: {"mode": "harness" | "chat" | "plain", "template", "variables", "output"}. If jinja2 raises an
+error, {"error": true} replaces the output. The modes are lm_eval's environment, transformers'
 chat-template environment, and jinja2.Environment(). With --lm-eval, the templates of the named
 tasks' YAML files are added, rendered for made-up documents.
 """
@@ -331,6 +331,14 @@ f|round
 1234.567|round(-2)
 '12'|int
 '12.7'|int
+'３'|int
+'１２'|int
+'٣'|int
+' ３ '|int
+'٣.٥'|float
+'３.５'|float
+'𝟛𝟚'|int
+'²'|int
 'abc'|int
 'abc'|int(5)
 '0x1A'|int(base=16)

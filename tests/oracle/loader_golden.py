@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes what load_dataset of the `datasets` library makes of JSON and CSV files: the golden cases of documents_test.
+"""Writes the golden cases of documents_test: JSON and CSV files as read by load_dataset of the `datasets` library.
 
     loader_golden.py OUT.jsonl [--random N] [--seed S]
 
 Needs `datasets` 5.2, pyarrow 26 and pandas 3.1. Each line is a case: its files, the split that is read, and the rows as
-Python prints them (repr; of long ones the first and last two), or `"error"` where load_dataset refuses the files. A
-file is text, or a list of pieces [count, text], in which `%d` becomes the number of the repetition. With --random the
-cases are made up instead, N of them, for a comparison wider than what is kept.
+Python prints them (repr; the first and last two if there are many), or `"error"` if load_dataset refuses the files. A
+file is text, or a list of pieces [count, text], in which `%d` becomes the number of the repetition. --random instead
+makes up N cases, for a wider comparison than the cases that are kept.
 """
 
 import argparse
@@ -186,6 +186,14 @@ def kept_cases():
         "empty and quoted": 'x,y\n"",a\nb,c\n',
         "nothing but gaps": "x,y\n,1\n,2\n",
         "returns and empty lines": "x,y\r\n1,a\r\n\r\n2,b\r\n",
+        "blank lines": "q,a,b\nx,1,2\n  \n\t\ny,2,3\n \t \n",
+        "blank lines of one column": "x\n1\n  \n2\n",
+        "blanks after the last line": "x,y\n1,a\n  ",
+        "blank lines with returns": "x,y\r\n1,a\r\n  \r\n2,b\r\n",
+        "a blank line before the header": "  \nx,y\n1,a\n",
+        "blanks in quotes": 'x,y\n"  ",1\nb,2\n',
+        "one column of blanks in quotes": 'x\n"  "\nb\n',
+        "lines of other spaces": "x\n1\n\u00a0\n\u000b\n",
         "fraction in a later chunk": [[1, "x,y\n"], [10050, "%d,a\n"], [1, "2.5,b\n"]],
         "whole fraction in a later chunk": [[1, "x,y\n"], [10050, "%d,a\n"], [1, "2.0,b\n"]],
         "gap in a later chunk": [[1, "x,y\n"], [10050, "%d,a\n"], [1, ",b\n"]],
@@ -195,6 +203,10 @@ def kept_cases():
         "booleans in a later chunk": [[1, "x,y\n"], [10000, "True,a\n"], [3, "maybe,b\n"]],
         "whole in a later chunk": [[1, "x,y\n"], [10000, "%d.0,a\n"], [3, "3,b\n"]],
     }
+    for text in ("2\u00a0", "\u00a02", "\uff11", "NAN", "nAn", "+nan", "nan ", " nan", "-nan ", "inf ", " inf", "-inf ", "inf", "+inf",
+                 "INF", "Infinity", "infinity ", " 2.5 ", "2.5\t", "1_0", "0x10", "1e400"):
+        csv[f"{text!r} beside a number"] = f"x,y\n1,a\n{text},b\n"
+    csv["odd booleans"] = "x,y\ntRUE,a\nFalse,b\nfaLSE,c\n"
     for name, content in csv.items():
         yield {"name": "csv, " + name, "kind": "csv", "files": {"test": [content]}, "split": "test"}
     for name, first, second in (("fractions", "x\n1\n2\n", "x\n1.5\n"), ("whole fractions", "x\n1\n2\n", "x\n1.0\n"),

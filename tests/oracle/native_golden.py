@@ -1,11 +1,11 @@
-"""Writes tests/golden/native/: small random checkpoints of every family and what transformers and
-lm_eval's `hf` backend make of them in fp32.
+"""Writes tests/golden/native/: small random checkpoints of every family, with the numbers that
+transformers and lm_eval's `hf` backend compute from them in fp32.
 
 Usage: HF_HUB_OFFLINE=1 python3 tests/oracle/native_golden.py tests/golden/native [NAME ...]
 
 Made with torch 2.13, transformers 5.23, tokenizers 0.23, lm_eval 0.4.13. Weights are scaled so that
-logits spread and attention is peaked (both asserted): with default initialisation almost any wrong
-engine gives nearly the right numbers. Greedy choices are kept away from ties (asserted).
+logits spread and attention is peaked (both asserted). With default initialisation almost any wrong
+engine would give nearly the right numbers. Greedy choices are kept away from ties (asserted).
 
 Per checkpoint, beside its files:
   golden.json  prompts as tokens with the positions of the recorded logits, greedy continuations,
@@ -62,7 +62,7 @@ def checkpoint(config, dtype, shards=1, bos=False):
 
 
 MODELS = {
-    # Two shards, untied, grouped queries, keys of today's hub.
+    # Two shards, untied, grouped queries, keys as on today's hub.
     "untied": checkpoint(
         {**LLAMA, **SMALL, **dict(rms_norm_eps=0.01, rope_theta=10000.0, rope_scaling=None,
                                   tie_word_embeddings=False, torch_dtype="bfloat16")},
@@ -84,7 +84,7 @@ MODELS = {
                          attention_bias=True, mlp_bias=True, tie_word_embeddings=False,
                          torch_dtype="float32")},
         torch.float32),
-    # Yarn with every parameter that it has; prompts go beyond its original context.
+    # Yarn with all its parameters. Prompts go beyond its original context.
     "yarn": checkpoint(
         {**LLAMA, **SMALL, **dict(
             rms_norm_eps=1e-5, tie_word_embeddings=False, torch_dtype="bfloat16", rope_theta=400.0,
@@ -95,13 +95,13 @@ MODELS = {
         family("MistralForCausalLM", "mistral", sliding_window=48, head_dim=24, rms_norm_eps=1e-5,
                rope_theta=5000.0, tie_word_embeddings=False, torch_dtype="bfloat16"),
         torch.bfloat16),
-    # The window in the second layer alone.
+    # A window in the second layer only.
     "qwen2": checkpoint(
         family("Qwen2ForCausalLM", "qwen2", use_sliding_window=True, sliding_window=40,
                max_window_layers=1, rms_norm_eps=1e-6, rope_theta=1e6, tie_word_embeddings=True,
                torch_dtype="bfloat16"),
         torch.bfloat16),
-    # Heads wider than hidden_size / heads, layer_types, yarn as its long-context checkpoints have.
+    # Heads wider than hidden_size / heads, layer_types, and yarn as in Qwen3's long-context checkpoints.
     "qwen3": checkpoint(
         family("Qwen3ForCausalLM", "qwen3", head_dim=24, num_hidden_layers=3, attention_bias=False,
                use_sliding_window=True, sliding_window=56, max_window_layers=3,
@@ -118,13 +118,13 @@ MODELS = {
                decoder_sparse_step=1, mlp_only_layers=[1], attention_bias=False, rms_norm_eps=1e-6,
                rope_theta=1e4, tie_word_embeddings=False, torch_dtype="bfloat16"),
         torch.bfloat16),
-    # A Llama repacked: its logits are known from the Llama.
+    # A Llama in another arrangement. Its logits are known from the Llama.
     "internlm2": checkpoint(
         family("InternLM2ForCausalLM", "internlm2", bias=True, rms_norm_eps=1e-5, rope_theta=1e4,
                rope_scaling=dict(type="dynamic", factor=2.0), tie_word_embeddings=False,
                torch_dtype="float16"),
         torch.float16),
-    # As Pythia.
+    # Like Pythia.
     "gpt_neox": checkpoint(
         {**BASE, **dict(architectures=["GPTNeoXForCausalLM"], model_type="gpt_neox",
                         hidden_act="gelu", hidden_size=64, intermediate_size=112,
@@ -132,7 +132,7 @@ MODELS = {
                         rotary_pct=0.25, rotary_emb_base=100, use_parallel_residual=True,
                         tie_word_embeddings=False, torch_dtype="float16")},
         torch.float16),
-    # One after the other, without biases in attention, another gelu, keys of transformers 5.
+    # Attention and MLP one after another, without biases in attention, another gelu, keys of transformers 5.
     "gpt_neox_serial": checkpoint(
         {**BASE, **dict(architectures=["GPTNeoXForCausalLM"], model_type="gpt_neox",
                         hidden_act="gelu_fast", hidden_size=60, intermediate_size=73,
@@ -146,7 +146,7 @@ MODELS = {
         family("Olmo2ForCausalLM", "olmo2", rms_norm_eps=1e-3, rope_theta=500.0,
                attention_bias=False, tie_word_embeddings=False, torch_dtype="bfloat16"),
         torch.bfloat16),
-    # An odd share of a head: frequencies over 5 dimensions, 6 are rotated.
+    # An odd share of a head: frequencies over 5 dimensions, so 6 are rotated.
     "gpt_neox_odd": checkpoint(
         {**BASE, **dict(architectures=["GPTNeoXForCausalLM"], model_type="gpt_neox",
                         hidden_act="gelu", hidden_size=60, intermediate_size=72,
@@ -154,13 +154,39 @@ MODELS = {
                         rotary_pct=0.25, rotary_emb_base=100, use_parallel_residual=True,
                         tie_word_embeddings=False, torch_dtype="float32")},
         torch.float32),
-    # A Mistral with layer_types, which transformers loads as a Ministral: windows in the outer layers alone.
+    # A Mistral with layer_types, which transformers loads as a Ministral: windows in the outer layers only.
     "ministral": checkpoint(
         family("MistralForCausalLM", "mistral", sliding_window=48, head_dim=16, num_hidden_layers=3,
                layer_types=["sliding_attention", "full_attention", "sliding_attention"],
                rms_norm_eps=1e-5, rope_theta=5000.0, tie_word_embeddings=False,
                torch_dtype="bfloat16"),
         torch.bfloat16),
+    # Both caps, a query scale that is not the heads', windows in every other layer. hidden_act is not read.
+    "gemma2": checkpoint(
+        family("Gemma2ForCausalLM", "gemma2", head_dim=24, num_hidden_layers=3, sliding_window=48,
+               hidden_activation="gelu_pytorch_tanh", query_pre_attn_scalar=6,
+               attn_logit_softcapping=15.0, final_logit_softcapping=5.0, rms_norm_eps=1e-3,
+               rope_theta=500.0, tie_word_embeddings=True, torch_dtype="bfloat16"),
+        torch.bfloat16),
+    # Two ropes and linear scaling in the keys of the hub. attn_logit_softcapping has no effect in transformers.
+    "gemma3": checkpoint(
+        family("Gemma3ForCausalLM", "gemma3_text", head_dim=16, num_hidden_layers=4,
+               sliding_window=40, sliding_window_pattern=3, query_pre_attn_scalar=24,
+               attn_logit_softcapping=3.0, rms_norm_eps=1e-6, rope_theta=5000.0,
+               rope_local_base_freq=100.0, rope_scaling=dict(rope_type="linear", factor=4.0),
+               tie_word_embeddings=True, torch_dtype="bfloat16"),
+        torch.bfloat16),
+    # The same in the keys of transformers 5, with biases and another gelu, untied.
+    "gemma3_nested": checkpoint(
+        family("Gemma3ForCausalLM", "gemma3_text", head_dim=24, num_hidden_layers=3,
+               num_key_value_heads=1, sliding_window=56, query_pre_attn_scalar=16,
+               layer_types=["full_attention", "sliding_attention", "full_attention"],
+               hidden_activation="gelu", final_logit_softcapping=6.0, attention_bias=True,
+               rope_parameters=dict(full_attention=dict(rope_type="default", rope_theta=2000.0),
+                                    sliding_attention=dict(rope_type="linear", factor=2.0,
+                                                           rope_theta=50.0)),
+               rms_norm_eps=1e-2, tie_word_embeddings=False, dtype="float32"),
+        torch.float32),
 }
 
 
@@ -183,10 +209,10 @@ def write_tokenizer(folder, bos):
 
 
 class Weights:
-    """Random tensors by name, spread so that logits are far apart and attention is peaked."""
+    """Random tensors by name, scaled so that logits are far apart and attention is peaked."""
 
-    def __init__(self, generator):
-        self.generator, self.tensors = generator, {}
+    def __init__(self, generator, offset=0):
+        self.generator, self.tensors, self.offset = generator, {}, offset
 
     def normal(self, *shape, std):
         return torch.randn(*shape, generator=self.generator) * std
@@ -197,7 +223,8 @@ class Weights:
             self.tensors[name + ".bias"] = self.normal(rows, std=0.5)
 
     def norm(self, name, size, scale=1.0, bias=False):
-        self.tensors[name + ".weight"] = scale * (1 + self.normal(size, std=0.2))
+        # Gemma's norms multiply by 1 + weight.
+        self.tensors[name + ".weight"] = scale * (1 + self.normal(size, std=0.2)) - self.offset
         if bias:
             self.tensors[name + ".bias"] = self.normal(size, std=0.5)
 
@@ -219,23 +246,24 @@ def feed_forward(weights, prefix, hidden, inner, bias=False):
 
 
 def llama_like(config, generator):
-    """All families but GPT-NeoX, under the names that transformers gives them."""
-    weights = Weights(generator)
+    """Tensors of all families except GPT-NeoX, under transformers' names."""
     kind, hidden = config["model_type"], config["hidden_size"]
+    gemma = kind in ("gemma2", "gemma3_text")
+    weights = Weights(generator, offset=1 if gemma else 0)
     heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
     size = config.get("head_dim", hidden // heads)
     weights.embeddings("model.embed_tokens", "lm_head", config)
     weights.norm("model.norm", hidden)
     bias = config.get("attention_bias", config.get("bias", False))
-    # A norm after the matrix decides how large queries and keys are.
-    sharp = {"qwen3": 2.0, "qwen3_moe": 2.0, "olmo2": 2.0}.get(kind, 1.0)
+    # A norm after the matrix decides the size of queries and keys.
+    sharp = {"qwen3": 2.0, "qwen3_moe": 2.0, "olmo2": 2.0, "gemma3_text": 2.0}.get(kind, 1.0)
     for i in range(config["num_hidden_layers"]):
         p = f"model.layers.{i}."
         weights.matrix(p + "self_attn.q_proj", heads * size, hidden, 2.0, bias or kind == "qwen2")
         weights.matrix(p + "self_attn.k_proj", kv * size, hidden, 2.0, bias or kind == "qwen2")
         weights.matrix(p + "self_attn.v_proj", kv * size, hidden, 1.2, bias or kind == "qwen2")
         weights.matrix(p + "self_attn.o_proj", hidden, heads * size, 1.2, bias)
-        if kind in ("qwen3", "qwen3_moe"):
+        if kind in ("qwen3", "qwen3_moe", "gemma3_text"):
             weights.norm(p + "self_attn.q_norm", size, sharp)
             weights.norm(p + "self_attn.k_norm", size, sharp)
         if kind == "olmo2":
@@ -246,6 +274,9 @@ def llama_like(config, generator):
         else:
             weights.norm(p + "input_layernorm", hidden)
             weights.norm(p + "post_attention_layernorm", hidden)
+        if gemma:
+            weights.norm(p + "pre_feedforward_layernorm", hidden)
+            weights.norm(p + "post_feedforward_layernorm", hidden)
         if kind == "qwen3_moe" and i not in config["mlp_only_layers"]:
             weights.matrix(p + "mlp.gate", config["num_experts"], hidden, 1.5, False)
             for e in range(config["num_experts"]):
@@ -280,8 +311,8 @@ def random_weights(config, generator):
 
 
 def internlm2_names(tensors, config):
-    """A Llama's tensors as InternLM2 has them: for each key-value head its query heads, its key and
-    its value, one below the other."""
+    """A Llama's tensors in InternLM2's arrangement: for each key-value head its query heads, its key and its value,
+    one below the other."""
     heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
     size = config["hidden_size"] // heads
     names = {"model.embed_tokens": "model.tok_embeddings", "lm_head": "output",
@@ -304,8 +335,7 @@ def internlm2_names(tensors, config):
 
 
 def write_checkpoint(folder, spec, seed):
-    """Writes the checkpoint, and returns a folder with one of the same numbers that transformers
-    can read."""
+    """Writes the checkpoint. Returns a folder with a checkpoint of the same numbers that transformers can read."""
     config = spec["config"]
     tensors = random_weights(config, torch.Generator().manual_seed(seed))
     tensors = {k: v.to(spec["dtype"]) for k, v in tensors.items()}
@@ -336,7 +366,7 @@ def write_files(folder, config, tensors, spec):
 
 
 def assert_sensitive(model, tokens):
-    """Logits spread and attention is peaked, else wrong engines would pass."""
+    """Asserts that logits spread and attention is peaked. Otherwise wrong engines would pass."""
     with torch.no_grad():
         out = model(torch.tensor([tokens]), output_attentions=True)
     sigma = out.logits.std(-1).mean().item()
@@ -361,8 +391,7 @@ def record_logits(model, rng, folder):
 
 
 def bf16_spread(folder, prompts, rows):
-    """How far transformers' own logits in bf16 are from those in fp32: the largest and the root
-    mean square of the differences."""
+    """The differences between transformers' own logits in bf16 and in fp32: the largest and the root mean square."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16,
                                                  attn_implementation="eager").eval()
     half = []
@@ -376,7 +405,7 @@ def bf16_spread(folder, prompts, rows):
 
 
 def greedy_text(model, tokenizer, prompt, count):
-    """Tokens of greedy generation without any stop, and the smallest lead of a chosen token."""
+    """Tokens of greedy generation without any stop, and the smallest lead of a chosen token over the next best."""
     tokens = tokenizer.encode(prompt)
     out = model.generate(torch.tensor([tokens]), do_sample=False, max_new_tokens=count,
                          eos_token_id=[], pad_token_id=1, output_logits=True,
@@ -403,7 +432,7 @@ def record_greedy(model, tokenizer):
 
 
 def greedy_pairs(model, tokenizer, count):
-    """Contexts with the text that greedy generation puts after them, where it encodes back."""
+    """Contexts with the text that greedy generation appends to them, if that text encodes back to the same tokens."""
     pairs = []
     for word in sorted(set(TEXT.split())):
         _, generated, lead = greedy_text(model, tokenizer, word, 2)
@@ -419,7 +448,7 @@ def instances(kind, arguments):
 
 
 def stop_cases(greedy):
-    """Requests whose stops fall in various ways into what the model is known to say."""
+    """Requests whose stop strings occur in different ways in the text that the model is known to generate."""
     cases = []
     for i, g in enumerate(greedy):
         text = g["text"]
@@ -482,7 +511,7 @@ def main(out, *names):
         golden = {"logits": prompts, "bf16": bf16_spread(readable, prompts, rows),
                   "greedy": record_greedy(model, tokenizer)}
         if name == "llama3":
-            # A second end token, one that the model does say.
+            # A second end token, one that the model does generate.
             said = golden["greedy"][1]["generated"][20]
             (folder / "generation_config.json").write_text(
                 json.dumps({"bos_token_id": 0, "eos_token_id": [1, said]}, indent=1) + "\n")

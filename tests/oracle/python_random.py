@@ -22,7 +22,7 @@ def draws(seed):
     r.shuffle(items)
     out["shuffle"] = items
     out["choices"] = r.choices(range(37), k=20)
-    # Far enough to pass several refills of the state.
+    # Enough draws for several refills of the state.
     for _ in range(2000):
         r.random()
     out["late"] = r.random().hex()

@@ -1,11 +1,11 @@
-"""Writes tests/golden/metrics/python_regex.json: what CPython's `re` finds.
+"""Writes tests/golden/metrics/python_regex.json: the matches of CPython's `re`.
 
 Usage: python3.11 tests/oracle/python_regex.py > tests/golden/metrics/python_regex.json
 
-Patterns: those of the filters and metrics of lm_eval 0.4.13's tasks, and one for each rule in which
-Oniguruma and `re` differ. Each is applied to fixed and to seeded random texts. Per pattern:
-[pattern, [[text number, [[begin, end of group 0, of group 1, ...], ...]], ...]] with code point
-offsets, -1 for a group that took no part; only texts with a match are listed.
+The patterns are those of the filters and metrics of lm_eval 0.4.13's tasks, and one for each rule in which
+Oniguruma and `re` differ. Each is applied to fixed texts and to seeded random texts. The entry of a pattern is
+[pattern, [[text number, [[begin, end of group 0, of group 1, ...], ...]], ...]]. Offsets count code points, and
+-1 stands for a group that took no part. Only texts with a match are listed.
 """
 
 import json
@@ -78,7 +78,7 @@ for pattern in HARNESS + RULES:
     found.append([pattern, [row for row in rows if row[1]]])
 for pattern in REFUSED:
     if pattern in (r"(?x)a b", r"\N{DIGIT ONE}"):
-        continue  # Python takes them, evald does not
+        continue  # Python accepts these, evald does not
     try:
         re.compile(pattern)
     except re.error:

@@ -8,20 +8,21 @@
 #include <vector>
 
 #include "evald/json.h"
-#include "jinja/number.h"
-#include "jinja/python_value.h"
 #include "prepared/prepared_task.h"
+#include "python/number.h"
+#include "python/value.h"
 
-// The digests of requests that tests/oracle/requests_compare.py computes over the harness's.
+// The digests of requests that tests/oracle/requests_compare.py computes over the harness's
+// requests.
 namespace evald::oracle {
 
 inline std::string SamplingText(const Request& request) {
   if (request.kind != RequestKind::kGenerateUntil) return "";
   const SamplingParams& s = request.sampling;
   const double temperature = s.do_sample ? s.settings.value("temperature", 1.0) : 0.0;
-  return jinja::PythonRepr(Json(s.until)) + "|" + std::to_string(s.max_gen_toks) + "|" +
-         (s.do_sample ? "True" : "False") + "|" + jinja::FloatRepr(temperature) + "|" +
-         jinja::FloatRepr(s.settings.value("top_p", 1.0)) + "|" +
+  return PythonRepr(Json(s.until)) + "|" + std::to_string(s.max_gen_toks) + "|" +
+         (s.do_sample ? "True" : "False") + "|" + python::FloatRepr(temperature) + "|" +
+         python::FloatRepr(s.settings.value("top_p", 1.0)) + "|" +
          std::to_string(s.settings.value("top_k", 0));
 }
 
@@ -30,10 +31,10 @@ inline std::string DigestText(const PreparedDocument& document, const Request& r
   for (const std::string& part :
        {std::to_string(request.doc_id), std::to_string(request.idx),
         std::string(ToString(request.kind)), request.context, request.continuation,
-        SamplingText(request), jinja::PythonRepr(document.target)}) {
+        SamplingText(request), PythonRepr(document.target)}) {
     text += part + "\x1f";
   }
-  return text + jinja::PythonRepr(document.choices) + "\x1e";
+  return text + PythonRepr(document.choices) + "\x1e";
 }
 
 class Sha256 {

@@ -4,15 +4,15 @@
     requests_compare.py --data-dir DIR --dump PROGRAM [--golden OUT.json]     the built-in tasks
     requests_compare.py --made-up DIR --dump PROGRAM [--golden OUT.jsonl]     the tasks of a folder
 
-With --chat FOLDER (a style of tests/golden/chat) and --one-turn, and with --system TEXT, the prompts
-are those of --apply_chat_template, --fewshot_as_multiturn and --system_instruction.
+--chat FOLDER (a style of tests/golden/chat), --one-turn and --system TEXT give the prompts of
+--apply_chat_template, --fewshot_as_multiturn and --system_instruction.
 PROGRAM is build/<preset>/evald-requests-dump. For every document the harness's request (context,
-continuation, stop strings, sampling), target and choices are digested and compared with PROGRAM's;
-the configurations too. Exit status 1 when anything differs. --golden writes the digests (of the
+continuation, stop strings, sampling), target and choices are digested and compared with PROGRAM's.
+The configurations are compared too. Exit status 1 if anything differs. --golden writes the digests (of the
 built-in tasks: of each task, and of every 100 documents) or the requests (of the made-up ones).
 
-mmlu is built with num_fewshot 5, as evald's own file says. Nothing is downloaded: datasets.load_dataset reads the local files, evaluate.load is a stand-in, since
-building requests runs no metric.
+mmlu is built with num_fewshot 5, as in evald's own file. Nothing is downloaded: datasets.load_dataset reads the
+local files. evaluate.load is replaced, since building requests runs no metric.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def rows_of(path):
 
 
 class LocalDatasets:
-    """Stands for datasets.load_dataset."""
+    """Replaces datasets.load_dataset."""
 
     def __init__(self, data_dir, own_dir):
         self.data_dir = data_dir
@@ -115,7 +115,7 @@ def config_of(task):
 
 
 def request_of(instance):
-    """The request as evald sees it."""
+    """The request in evald's form."""
     from lm_eval.models.utils import normalize_gen_kwargs
 
     kind = instance.request_type
@@ -138,7 +138,7 @@ def digest_text(request, target, choices):
 
 
 def prompt_arguments(args):
-    """What the harness's evaluate() passes to build_all_requests, and the same for PROGRAM."""
+    """The arguments that the harness's evaluate() passes to build_all_requests, and the same settings for PROGRAM."""
     theirs, ours = {"system_instruction": args.system, "fewshot_as_multiturn": False}, []
     if args.system:
         ours += ["--system", args.system]
@@ -166,7 +166,7 @@ def load_tasks(names, include, num_fewshot, prompts):
 
 
 def digests(task):
-    """Digest of the task and of every 100 documents, and the requests."""
+    """The digests of the task and of every 100 documents, and the requests."""
     whole, hundreds, requests = hashlib.sha256(), {}, []
     for instance in task.instances:
         request = request_of(instance)
@@ -183,7 +183,7 @@ def digests(task):
 
 
 def first_difference(program, arguments, name, requests):
-    """Shows where evald's requests differ from the harness's."""
+    """Prints the differences between evald's requests and the harness's."""
     lines = subprocess.run([program, *arguments, "--full", name], check=True, capture_output=True, text=True).stdout.splitlines()
     for ours, theirs in zip((json.loads(line) for line in lines), requests):
         for key in ("doc_id", "idx", "kind", "context", "continuation", "sampling", "target", "choices"):
@@ -206,7 +206,7 @@ def main():
     import lm_eval
     import lm_eval.utils
 
-    # The harness compiles a template anew for every document; the compiled one is the same.
+    # The harness compiles a template anew for every document. A cached template gives the same text.
     lm_eval.utils.env.from_string = functools.lru_cache(maxsize=None)(lm_eval.utils.env.from_string)
     loader = LocalDatasets(args.data_dir, args.made_up)
     datasets.load_dataset = loader

@@ -1,10 +1,11 @@
 // evald-requests-dump [--data-dir DIR] [--task-dir DIR] [--chat CHECKPOINT] [--system TEXT]
-// [--one-turn]
-//                     [--full] TASK...
-// Prepares the tasks and prints one JSON line for each: its digests and configuration; with --full
-// every request. For tests/oracle/requests_compare.py.
-// evald-requests-dump --yaml   reads paths of task files from standard input and prints each as
-// JSON, with what it includes. For tests/oracle/yaml_compare.py.
+//                     [--one-turn] [--full] TASK...
+// Prepares the tasks and prints one JSON line for each: its digests and configuration, and with
+// --full every request. For tests/oracle/requests_compare.py.
+//
+// evald-requests-dump --yaml
+// Reads paths of task files from standard input and prints each file as JSON, with its includes.
+// For tests/oracle/yaml_compare.py.
 #include <unistd.h>
 
 #include <cstdlib>

@@ -2,9 +2,9 @@
 
     results.py real --data DIR --dump score_dump [--limit N] [--seed S] [--keep DIR]
         Random answers (gold answers, near misses, odd Unicode, random log-likelihoods) to humaneval,
-        mbpp, gsm8k and mmlu over the real data; scored by lm_eval's own filters, process_results and
-        aggregation, and by evald through `score_dump` (tests/unit/metrics); compares results, groups,
-        standard errors and every sample. Exit status 1 when anything differs.
+        mbpp, gsm8k and mmlu over the real data. They are scored by lm_eval's own filters, process_results
+        and aggregation, and by evald through `score_dump` (tests/unit/metrics). Compares results, groups,
+        standard errors and every sample. Exit status 1 if anything differs.
     results.py synthetic --out tests/golden/metrics/suite.json
         Small made-up tasks that reach every metric, filter and aggregation.
     results.py recipe --data DIR --out tests/golden/metrics/real.json
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.append(sys.path.pop(0))  # this folder last: its file names must not hide packages
+sys.path.append(sys.path.pop(0))  # this folder comes last, so that its file names hide no packages
 import results_harness as harness
 
 ODD = ["", " ", "\n", "#### 1,234.", "$5.", "٣ ½ ²", "İ Σ ß ﬁ", "\u200d\ufeff", "no number", "#### -7 and 8", "\x00", "𝟙𝟚 1",
@@ -78,7 +78,7 @@ def real(args):
 
 
 def compare_samples(name, path, samples):
-    """The sample lines, as EvaluationTracker.save_results_samples would write them."""
+    """The sample lines in the form of EvaluationTracker.save_results_samples."""
     from lm_eval.utils import handle_non_serializable, sanitize_list
 
     with open(path, encoding="utf-8") as f:
@@ -133,7 +133,7 @@ def synthetic(args):
 
 
 def without_nan(value):
-    """NaN as text, for JSON has none."""
+    """NaN becomes text, since JSON has no NaN."""
     if isinstance(value, dict):
         return {k: without_nan(v) for k, v in value.items()}
     return "nan" if isinstance(value, float) and math.isnan(value) else value

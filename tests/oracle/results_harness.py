@@ -1,5 +1,5 @@
-"""What the oracle of scores (results.py) needs of lm_eval 0.4.13: its tasks over local data, answers
-from a function instead of a model, and its results next to a suite that evald can score.
+"""Parts of lm_eval 0.4.13 for the oracle of scores (results.py): its tasks over local data, answers
+from a function instead of a model, and its results beside a suite that evald can score.
 
 A suite is a folder (or one JSON object of the same content, "suite" in the golden files):
     suite.json                   {"tasks": [name], "groups": [...], "bootstrap_iters": n}
@@ -20,8 +20,8 @@ os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", DISABLE_MULTIPROC
 
 
 class CodeEval:
-    """The code_eval metric of Hugging Face evaluate: program = candidate + newline + test, a fresh
-    interpreter each, unbiased pass@k."""
+    """The code_eval metric of Hugging Face evaluate: program = candidate + newline + test, a fresh interpreter for
+    each program, unbiased pass@k."""
 
     def __init__(self, python):
         self.python = python
@@ -58,7 +58,7 @@ def read_lines(path):
 
 
 def local_dataset(data, path, name):
-    """The rows that datasets.load_dataset(path, name) has, from local files."""
+    """The rows of datasets.load_dataset(path, name), from local files."""
     join = lambda *parts: os.path.join(data, *parts)
     if path == "openai/gsm8k":
         return {s: read_lines(join("gsm8k", f"{s}.jsonl")) for s in ("train", "test")}
@@ -73,7 +73,7 @@ def local_dataset(data, path, name):
 
 
 def patch(data, python):
-    """Makes lm_eval read local data and run code with `python`. Call before its tasks are loaded."""
+    """Makes lm_eval read local data and run code with `python`. Call it before tasks are loaded."""
     import datasets
     import evaluate
 
@@ -116,7 +116,7 @@ def function_name(task, function):
 
 
 def definition(name, task):
-    """A TaskDefinition for evald from lm_eval's task object."""
+    """evald's TaskDefinition for lm_eval's task object."""
     from lm_eval.api.registry import AGGREGATION_REGISTRY, get_metric_aggregation, is_higher_better
 
     names = {v: k for k, v in AGGREGATION_REGISTRY.items()}
@@ -160,7 +160,7 @@ def loglikelihood(value):
 
 
 def suite_task(name, task):
-    """Documents and generations of a task after lm_eval has evaluated it."""
+    """Documents and generations of a task after lm_eval has evaluated the task."""
     by_doc = {}
     for instance in task.instances:
         by_doc.setdefault(instance.doc_id, []).append(instance)
@@ -197,7 +197,7 @@ def suite_group(group):
 
 
 def evaluate(loaded, answer, limit, bootstrap_iters):
-    """lm_eval's results (as JSON) and the suite they were made from."""
+    """lm_eval's results (as JSON) and the suite from which they were made."""
     from lm_eval.evaluator import evaluate as run
     from lm_eval.utils import handle_non_serializable
 
@@ -223,7 +223,8 @@ def write_suite(suite, folder):
 
 
 def compare(ours, theirs):
-    """Prints what differs in results, groups, n-samples, higher_is_better, n-shot and versions; to the last digit."""
+    """Prints all differences in results, groups, n-samples, higher_is_better, n-shot and versions, to the last
+    digit."""
     differences = 0
     for key in ("results", "groups", "group_subtasks", "n-samples", "higher_is_better", "n-shot", "versions"):
         for name in sorted(set(theirs.get(key, {})) | set(ours.get(key, {}))):

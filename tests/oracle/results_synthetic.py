@@ -58,7 +58,7 @@ def configs():
                               "metric_list": metrics("perplexity", "acc")}),
         "pages": (text_docs, {"output_type": "loglikelihood_rolling", "doc_to_text": "", "doc_to_target": "{{question}} {{answer}}", "test_split": "test",
                               "metric_list": metrics("word_perplexity", "byte_perplexity", "bits_per_byte")}),
-        # Log-likelihoods of which some are NaN: a checkpoint whose weights overflow
+        # Some log-likelihoods are NaN, as from a checkpoint whose weights overflow.
         "nan_choice": (choice_docs, choice | {"metric_list": metrics("acc", "acc_norm", "acc_bytes", "exact_match")}),
         "nan_labels": (lambda: [d | {"choices": ["no", "yes"], "answer": d["answer"] % 2} for d in choice_docs()],
                        choice | {"metric_list": metrics("acc", "f1", "mcc")}),

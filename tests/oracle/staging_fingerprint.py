@@ -4,8 +4,8 @@
     python3 staging_fingerprint.py > ../golden/staging/fingerprints.json
 
 Needs: pip install xxhash. File contents come from a linear congruential generator that the C++ test
-repeats: state = (state * 1664525 + 1013904223) mod 2^32, starting at the seed, one byte (its top 8
-bits) a step.
+repeats: state = (state * 1664525 + 1013904223) mod 2^32, starting at the seed. Each step gives one byte,
+the top 8 bits of the state.
 """
 import json
 

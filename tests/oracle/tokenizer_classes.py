@@ -4,12 +4,12 @@
     python tests/oracle/tokenizer_classes.py --compare build/release/tests/tokenizer-dump [--layouts N] [--seed S]
     python tests/oracle/tokenizer_classes.py --mapping
 
-The first form writes what AutoTokenizer makes of text:
+The first form writes AutoTokenizer's tokens of texts:
 
-  bytes.json, marks.json   two tokenizer.json of which the layouts change parts
-  layouts.jsonl            {"base", "parts", "files", "named", "lines"}: parts are put into the base,
-                           files lie beside it; a line is [text, ids, special, decoded, skipped],
-                           where null is: as ids, as the text, as decoded
+  bytes.json, marks.json   two tokenizer.json; the layouts change parts of them
+  layouts.jsonl            {"base", "parts", "files", "named", "lines"}: the parts are put into the base,
+                           and the files are put beside it. A line is [text, ids, special, decoded, skipped].
+                           In the last three, null means: equal to ids, to the text, to decoded
   picks.jsonl              {"tokenizer_config", "config", "byte_level", "class"}
 
 The second form compares N random layouts with the named program. The third prints the tables of
@@ -67,14 +67,14 @@ def token(identity, content, **flags):
 
 
 def bytes_base():
-    """Words of bytes, in the manner of GPT-2; the special tokens stand in front."""
+    """A byte-level tokenizer in GPT-2's manner. The special tokens come first."""
     tokenizer = kinds.byte_level(420, ["<s>", "</s>", "<|endoftext|>", "<unk>"],
                                  pre_tokenizers.ByteLevel(add_prefix_space=False))
     return json.loads(tokenizer.to_str())
 
 
 def marks_base():
-    """SentencePiece's manner: bytes as a last resort, a mark for the space."""
+    """A tokenizer in SentencePiece's manner: bytes as a last resort, a mark for the space."""
     train = pre_tokenizers.Metaspace(prepend_scheme="first", split=True)
     tokenizer = kinds.sentencepiece(520, train, None, decoders.Sequence(kinds.SPM_DECODER))
     raw = json.loads(tokenizer.to_str())
@@ -93,7 +93,7 @@ def template(before, after=(), pair=None):
             "special_tokens": {name: {"id": name, "ids": [IDS[name]], "tokens": [name]} for name in sorted(names)}}
 
 
-IDS = {"<s>": 0, "</s>": 1}  # of the base at hand
+IDS = {"<s>": 0, "</s>": 1}  # ids in the base in use
 
 BYTE_PART = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 
@@ -144,7 +144,7 @@ ADDED = [
 
 
 def added_tokens(raw, rng):
-    """The base's own, some with other flags, and some behind the vocabulary."""
+    """Added tokens: the base's own, some with other flags, and some after the vocabulary."""
     tokens = copy.deepcopy(raw["added_tokens"])
     for one in tokens:
         if rng.random() < 0.15:
@@ -162,7 +162,7 @@ def added_tokens(raw, rng):
 
 
 def as_config_token(content, rng):
-    """A token as tokenizer_config.json spells it."""
+    """A token in the spelling of tokenizer_config.json."""
     if rng.random() < 0.6:
         return content
     return {"__type": "AddedToken", "content": content, "lstrip": rng.random() < 0.3, "rstrip": rng.random() < 0.2,
@@ -171,7 +171,7 @@ def as_config_token(content, rng):
 
 
 def decoder_of(tokens, rng):
-    whole = rng.random() < 0.8  # a list that lacks tokens may move the ids of others, which evald refuses
+    whole = rng.random() < 0.8  # a list that lacks tokens may change the ids of others, which evald refuses
     kept = [one for one in tokens if whole or rng.random() < 0.8]
     return {str(one["id"]): {key: value for key, value in one.items() if key != "id"} for one in kept}
 
@@ -256,7 +256,7 @@ def write_layout(layout, bases, folder):
 
 
 def load(folder):
-    """AutoTokenizer's, or None where it fails."""
+    """AutoTokenizer's tokenizer, or None if loading fails."""
     try:
         return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except Exception:  # pylint: disable=broad-except
@@ -278,7 +278,7 @@ def golden_line(tokenizer, text):
 
 
 def plain_layouts(bases):
-    """Every class with its options over the usual files, before random ones."""
+    """Every class with its options over the usual files. These come before random folders."""
     for base, raw in bases.items():
         IDS.update({name: raw["model"]["vocab"][name] for name in IDS})
         for name in [*CLASSES[::2], None]:
@@ -293,7 +293,7 @@ def plain_layouts(bases):
             yield {"base": base, "parts": {}, "files": {"config.json": {"model_type": model_type}}}
 
 
-# Beside None and "", which is not the same: names that transformers does not know, and one that evald does not serve.
+# Names that transformers does not know, and one that evald does not serve. None and "" are further, different cases.
 ODD_NAMES = ["", "Own", "InternLM2TokenizerFast", "XverseTokenizer", "GemmaTokenizerFast", "DistilBertTokenizer"]
 
 
@@ -327,7 +327,7 @@ def odd_picks():
 
 
 def picks():
-    """What AutoTokenizer picks; the class is told apart by its name alone."""
+    """The class that AutoTokenizer picks. Classes are distinguished by their names only."""
     with tempfile.TemporaryDirectory() as folder:
         for base in ("bytes", "marks"):
             raw = {"bytes": bytes_base, "marks": marks_base}[base]()
@@ -346,7 +346,7 @@ def picks():
                             write_layout(layout, {base: raw}, folder)
                             tokenizer = load(folder)
                             if tokenizer is None and name == "PreTrainedTokenizer":
-                                continue  # its from_pretrained fails where config.json names it; evald reads the file
+                                continue  # its from_pretrained fails if config.json names it; evald reads the file
                             yield {"tokenizer_config": config, "config": model, "byte_level": base == "bytes",
                                    "class": type(tokenizer).__name__ if tokenizer is not None else None}
 
@@ -390,7 +390,7 @@ def random_texts(rng):
 
 
 def compare(program, count, seed):
-    """Number of layouts that differ."""
+    """Returns the number of layouts that differ or that evald refuses."""
     bases = {"bytes": bytes_base(), "marks": marks_base()}
     rng = random.Random(seed)
     tally = collections.Counter()
@@ -437,7 +437,7 @@ def wrapped(words, width):
 
 
 def mapping():
-    """The rows of kRegistered, of kOverriding and of kFurther."""
+    """Prints the rows of kRegistered, of kOverriding and of kFurther."""
     types = collections.defaultdict(list)
     for model_type, name in tokenization_auto.TOKENIZER_MAPPING_NAMES.items():
         if name:

@@ -3,9 +3,9 @@
     python tests/oracle/tokenizer_fuzz.py build/dev/tests/tokenizer-dump [--lines N] [--seed S]
     python tests/oracle/tokenizer_fuzz.py build/dev/tests/tokenizer-dump --code-points
 
-The first form encodes and decodes N lines for each kind of tokenizer_kinds.py; the second puts every
-Unicode code point through each normal form and through the pattern classes of the known families,
-and names the code points that differ. Exit status 1 when something differs.
+The first form encodes and decodes N lines for each kind of tokenizer_kinds.py. The second form puts
+every Unicode code point through each normal form and through the pattern classes of the known
+families, and names the code points that differ. Exit status 1 if something differs.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SHOWN_MAX = 5
 
 
 def dump(command, lines):
-    """What tokenizer-dump answers to each of `lines`."""
+    """tokenizer-dump's answer to each of `lines`."""
     text = "\n".join(json.dumps(line) for line in lines) + "\n"
     done = subprocess.run(command, input=text.encode(), stdout=subprocess.PIPE, check=True)
     return [json.loads(line) for line in done.stdout.decode().split("\n") if line]
@@ -50,7 +50,7 @@ def expected(tokenizer, line):
 
 
 def compare_kind(program, name, folder, count, seed):
-    """Number of lines that differ."""
+    """Returns the number of lines that differ."""
     kinds.write_kind(name, folder)
     subprocess.run(["rm", f"{folder}/tokenizer_config.json"], check=True)
     tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
@@ -73,7 +73,7 @@ def every_code_point():
 
 
 def ranges(codes):
-    """'U+0041..U+005A U+0061' of sorted code points."""
+    """Sorted code points as 'U+0041..U+005A U+0061'."""
     parts = []
     for code in codes:
         if parts and parts[-1][1] == code - 1:
@@ -88,7 +88,7 @@ def compare_normal_forms(program):
     characters = every_code_point()
     for form in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents"):
         normalizer = getattr(normalizers, form)()
-        # The letters before and behind show reordering and composition.
+        # The letters before and after show reordering and composition.
         lines = [f"e{c}\u0301" for c in characters]
         found = dump([program, "--normalize", form], lines)
         bad = [ord(c) for c, line, out in zip(characters, lines, found, strict=True)
@@ -109,7 +109,7 @@ def compare_classes(program, folder):
     lines = [f"a{c}1 " for c in characters]
     differ = 0
     for name, pre_tokenizer in tests.items():
-        # A merge of a byte with its neighbour happens only where no split falls between them.
+        # A byte is merged with its neighbour only if no split is between them.
         vocab = {f"<0x{byte:02X}>": byte for byte in range(256)} | {
             "a": 256, "1": 257, " ": 258, "<a>": 259, "</w>": 260}
         tokenizer = Tokenizer(models.BPE(vocab=vocab | {"</e>": 261}, merges=[], byte_fallback=True,

@@ -1,10 +1,10 @@
-"""Writes tests/golden/tokenizer: small tokenizers and what the reference makes of text.
+"""Writes tests/golden/tokenizer: small tokenizers, and the reference's tokens of texts.
 
     python tests/oracle/tokenizer_golden.py tests/golden/tokenizer
 
   <kind>/tokenizer.json, tokenizer_config.json   the tokenizer
   <kind>/golden.jsonl       {"text", "ids", "special"?, "decoded"?, "skipped"?} by transformers'
-                            fast tokenizer; absent: equal to ids, to text, to decoded
+                            fast tokenizer. If absent, the last three equal ids, text and decoded
   <kind>/decode.jsonl       {"ids", "decoded", "skipped"} of random ids
   <kind>/requests.jsonl     requests with their tokens, by lm_eval's own HFLM
   components.jsonl          single components: {"normalizer"|"pre_tokenizer"|"decoder", "in", "out"}
@@ -66,7 +66,7 @@ def random_decodings(tokenizer, rng):
 
 
 class TokensOnly(HFLM):
-    """The harness's Hugging Face backend without a model: hands back what it would have scored."""
+    """The harness's Hugging Face backend without a model. Returns the tokens that it would have scored."""
 
     def __init__(self, tokenizer):
         self.tokenizer = configure_pad_token(tokenizer)
@@ -189,7 +189,7 @@ def components():
         tokenizer = with_part("decoder", decoder)
         for _ in range(15):
             tokens = [rng.choice(TOKENS) for _ in range(rng.randrange(1, 7))]
-            if decoder["type"] == "Strip":  # the library panics on a token shorter than `stop`
+            if decoder["type"] == "Strip":  # the library panics if a token is shorter than `stop`
                 tokens = [token for token in tokens if len(token) > 3] or ["  long"]
             yield {"decoder": decoder, "in": tokens, "out": tokenizer.decoder.decode(tokens)}
 

@@ -44,7 +44,7 @@ PIECES = [
 
 
 def random_text(rng):
-    """A text of some dozens of characters: known sentences, awkward pieces, random code points."""
+    """A text of a few dozen characters: known sentences, awkward pieces, random code points."""
     parts = []
     for _ in range(rng.choice([1, 2, 3, 5, 8, 13])):
         kind = rng.random()
@@ -201,7 +201,7 @@ def suffixed():
 
 
 def fused():
-    """Unknown characters that melt into one token; words and signs apart; no decoder."""
+    """Consecutive unknown characters become one token; words and signs are split apart; there is no decoder."""
     model = models.BPE(unk_token="<unk>", fuse_unk=True)
     tokenizer = trained(model, 400, ["<unk>"], pre_tokenizers.Whitespace(), normalizers.NFKD(),
                         limit_alphabet=60)
@@ -227,7 +227,7 @@ def split(pattern, behavior="isolated"):
 
 
 def mistral_tekken():
-    """As Mistral since its third tokenizer: case decides where a word ends."""
+    """Like Mistral since its third tokenizer: case decides where a word ends."""
     tokenizer = byte_level(800, [], pre_tokenizers.Sequence([split(TEKKEN), BYTES]),
                            model=models.BPE(ignore_merges=True))
     tokenizer.add_special_tokens(["<unk>", "<s>", "</s>", "[INST]", "[/INST]"])
@@ -235,7 +235,7 @@ def mistral_tekken():
 
 
 def qwen3():
-    """As Qwen 2.5 and 3: added tokens that are not special."""
+    """Like Qwen 2.5 and 3: added tokens that are not special."""
     tokenizer = byte_level(650, [], pre_tokenizers.Sequence([split(QWEN2), BYTES]), normalizers.NFC())
     tokenizer.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
     tokenizer.add_tokens([AddedToken(text, normalized=False)
@@ -251,7 +251,7 @@ def olmo2():
 
 
 def internlm2():
-    """SentencePiece's spaces, a dummy space in front, chat tokens behind the vocabulary."""
+    """SentencePiece's spaces, a dummy space in front, and chat tokens after the vocabulary."""
     norm = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     pre = pre_tokenizers.Metaspace(prepend_scheme="never", split=True)  # for the training only
     tokenizer = sentencepiece(750, pre, norm, decoders.Sequence(SPM_DECODER))
@@ -262,7 +262,7 @@ def internlm2():
 
 
 def gemma():
-    """Spaces by a normalizer, split behind them."""
+    """A normalizer replaces spaces, and the text is split after them."""
     tokenizer = sentencepiece(700, pre_tokenizers.Split(" ", "merged_with_previous"),
                               normalizers.Replace(" ", "▁"),
                               decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(),
@@ -287,7 +287,7 @@ def deepseek_coder():
 
 
 def falcon():
-    """Pre-tokenizers behind ByteLevel, which then see its alphabet."""
+    """Pre-tokenizers after ByteLevel, which see its alphabet."""
     pre = pre_tokenizers.Sequence([
         pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False),
         pre_tokenizers.Digits(individual_digits=False), split("[0-9][0-9][0-9]")])
@@ -306,7 +306,7 @@ def bloom():
 
 
 def punctuated():
-    """Every behaviour of a splitting pre-tokenizer, one behind the other."""
+    """Every behaviour of a splitting pre-tokenizer, one after another."""
     pre = pre_tokenizers.Sequence([
         split(r"\n+", "removed"), pre_tokenizers.Punctuation("merged_with_previous"),
         split("[aeiou]", "merged_with_next"), pre_tokenizers.Punctuation("contiguous"),
@@ -321,12 +321,12 @@ KINDS = {kind.__name__: kind for kind in
           mistral_tekken, qwen3, olmo2, internlm2, gemma, deepseek, deepseek_coder, falcon, starcoder, bloom,
           punctuated)}
 
-# In these files merges stand in the older spelling, as strings.
+# In these files merges have the older spelling, as strings.
 OLD_MERGES = {"gpt2", "neox"}
 
 
 def write_kind(name, folder):
-    """Writes tokenizer.json and tokenizer_config.json of a kind; gives the folder."""
+    """Writes tokenizer.json and tokenizer_config.json of a kind. Returns the folder."""
     tokenizer, config = KINDS[name]()
     raw = json.loads(tokenizer.to_str())
     if name in OLD_MERGES:

@@ -1,10 +1,11 @@
-"""Expressions that split text, where (?i) meets letters beyond ASCII.
+"""Expressions that split text, with (?i) and letters beyond ASCII.
 
     python tests/oracle/tokenizer_patterns.py --golden tests/golden/tokenizer/patterns.jsonl
     python tests/oracle/tokenizer_patterns.py --compare build/release/tests/tokenizer-dump
 
-The first form writes {"pattern", "in", "out"}: the pieces that the tokenizers library (0.23) makes. The second compares
-every expression on every letter that has another case, and on what stands near them. Exit status 1 when some differ.
+The first form writes {"pattern", "in", "out"}: the pieces that the tokenizers library (0.23) makes. The second form
+compares every expression on every letter that has another case, and on characters near them. Exit status 1 if some
+differ.
 """
 
 import argparse
@@ -33,7 +34,7 @@ SENTENCES = ["straße STRASSE ﬁ fi ss SS ſs ﬅ ﬆ st ST ŉ ʼn", " ΐ ΐ ΰ
 
 
 def letters():
-    """Letters with another case, Latin-1, and those that gained one with Unicode 15 and 16."""
+    """Letters with another case, Latin-1, and letters that gained another case with Unicode 15 or 16."""
     for code in range(0x110000):
         if 0xD800 <= code < 0xE000:
             continue
@@ -66,7 +67,7 @@ def compare(program):
     vocab = {f"<0x{byte:02X}>": byte for byte in range(256)} | {"_": 256, "<a>": 257}
     for pattern in PATTERNS:
         tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=[], byte_fallback=True, unk_token="<a>"))
-        # Metaspace marks where a piece begins.
+        # Metaspace marks the beginning of each piece.
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
             pre_tokenizers.Split(Regex(pattern), "isolated"), pre_tokenizers.Metaspace("_", "always", split=False)])
         with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
-r"""Names what the tokenizers library and the libraries of Debian take differently, code point by code point.
+r"""Names the code points that the tokenizers library and Debian's libraries classify differently.
 
     python tests/oracle/tokenizer_properties.py [PROPERTY ...]
 
-For each Unicode property (default: those of tokenizer/properties.cc) what \p{...} takes in the
-tokenizers library's Oniguruma and not in libonig.so.5, and the other way round; then the same for the
-classes of the pre-tokenizers Digits, Punctuation and Whitespace and for Lowercase against utf8proc.
+For each Unicode property (default: those of tokenizer/properties.cc) it prints the characters that \p{...}
+matches in the tokenizers library's Oniguruma and not in libonig.so.5, and the other way round. Then it does the
+same for the classes of the pre-tokenizers Digits, Punctuation and Whitespace, and for Lowercase, against utf8proc.
 Needs the package tokenizers, libonig5 and libutf8proc2.
 """
 
@@ -51,7 +51,7 @@ def taken_here(oniguruma, pattern):
 
 
 def taken_there(pre_tokenizer, separator=""):
-    """Code points that come out as pieces, alone between separators or, without, in any piece."""
+    """Code points that become pieces: alone between separators, or in any piece without separators."""
     taken = set()
     for i in range(0, len(CHARACTERS), CHUNK):
         text = separator + "".join(c + separator for c in CHARACTERS[i:i + CHUNK])

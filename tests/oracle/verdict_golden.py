@@ -1,11 +1,11 @@
-"""Writes tests/golden/verdict/statistics.json: what independent implementations make of the tests and
-intervals behind gates, and checks the coverage of the intervals.
+"""Writes tests/golden/verdict/statistics.json: the tests and intervals behind gates, computed by independent
+implementations. Also checks the coverage of the intervals.
 
 Usage: python3 tests/oracle/verdict_golden.py tests/golden/verdict/statistics.json
 
-Made with scipy 1.17, statsmodels 0.15, numpy 2. Tango's interval has no implementation there: the
-constrained maximum of the multinomial likelihood is found numerically, the bounds by root finding,
-and the procedure is asserted against figures printed elsewhere (PUBLISHED).
+Made with scipy 1.17, statsmodels 0.15, numpy 2. These have no implementation of Tango's interval. So the
+constrained maximum of the multinomial likelihood is found numerically and the bounds by root finding, and the
+procedure is checked against published figures (PUBLISHED).
 """
 
 import json
@@ -18,7 +18,7 @@ from scipy import optimize, stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-# (lost, gained, pairs, two-sided level, bounds, digits, where they are printed)
+# (lost, gained, pairs, two-sided level, bounds, digits, source)
 PUBLISHED = [
     (1, 7, 21, 0.95, (-0.517, -0.026), 3,
      "Fagerland, Lydersen and Laake 2014, Stat. Med. 33:2850, airway hyper-responsiveness"),
@@ -40,7 +40,7 @@ def tango_score(drop, lost, gained, pairs):
     low, high = max(0.0, -drop), (1 - drop) / 2
     found = optimize.minimize_scalar(lambda q: -log_likelihood(q, drop, lost, gained, pairs),
                                      bounds=(low, high), method="bounded", options={"xatol": 1e-14})
-    # The likelihood is flat to 1e-8 about its maximum: finish on its derivative.
+    # The likelihood is flat to 1e-8 near its maximum, so the search ends on its derivative.
     def slope(q):
         return ((lost / (q + drop) if lost else 0) + (gained / q if gained else 0)
                 - 2 * (pairs - lost - gained) / (1 - 2 * q - drop))
@@ -124,7 +124,7 @@ def bootstrap_cases():
                                    "upper": found.confidence_interval.high})
         case["standard_error"] = found.standard_error
         yield case
-    # Two strata of different sizes, the plain mean of their means (a group that is not weighted).
+    # Two strata of different sizes, and the plain mean of their means (a group that is not weighted).
     a, b = draw.exponential(1, 40), draw.normal(-0.5, 2, 90)
     found = stats.bootstrap((a, b), lambda x, y, axis: (np.mean(x, axis=axis) + np.mean(y, axis=axis)) / 2,
                             confidence_level=0.9, n_resamples=100_000, method="BCa", vectorized=True, batch=1000,
@@ -135,7 +135,7 @@ def bootstrap_cases():
 
 
 def coverage():
-    """The chance that a one-sided 95 % bound of Tango's covers the true drop: exact, over all tables."""
+    """The probability that a one-sided 95 % bound of Tango's covers the true drop. Exact, over all tables."""
     worst = 1.0
     for pairs in (40, 80, 164):
         for p_lost, p_gained in ((0.02, 0.02), (0.05, 0.01), (0.1, 0.1), (0.2, 0.05), (0.3, 0.3)):
@@ -147,7 +147,7 @@ def coverage():
                                                    [p_lost, p_gained, 1 - p_lost - p_gained])
                     if chance < 1e-9:
                         continue
-                    # The bound covers the true drop when the score test there does not reject.
+                    # The bound covers the true drop if the score test there does not reject.
                     z = closed_score(true, lost, gained, pairs)
                     covered_low += chance * (z <= stats.norm.ppf(0.95))
                     covered_high += chance * (z >= stats.norm.ppf(0.05))
@@ -170,7 +170,7 @@ def coverage():
 
 
 def closed_score(drop, lost, gained, pairs):
-    """The score with the constrained maximum as the root of its quadratic (for speed; checked here)."""
+    """The score, with the constrained maximum as the root of its quadratic. The form is fast; it is checked here."""
     b = -lost - gained + (2 * pairs - lost + gained) * drop
     c = -gained * drop * (1 - drop)
     q = (math.sqrt(max(0, b * b - 8 * pairs * c)) - b) / (4 * pairs)

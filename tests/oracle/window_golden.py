@@ -1,15 +1,16 @@
-"""Writes tests/golden/native_config/windows.jsonl: how transformers and lm_eval read the keys of config.json that give
-windows, caches, context lengths and sizes, in every family that is served and has a class in transformers.
+"""Writes tests/golden/native_config/windows.jsonl: transformers' and lm_eval's reading of the keys of config.json that
+give windows, caches, context lengths and sizes, in every family that is served and has a class in transformers.
 
 Usage: HF_HUB_OFFLINE=1 python3 tests/oracle/window_golden.py tests/golden/native_config
 
 Made with torch 2.13, transformers 5.23, lm_eval 0.4.13. Each line has a config.json, and either "error" (transformers
-loads no such model, or neither a forward pass nor a generation ends well) or
-  windows               by layer: the positions that the last of 30 tokens attends to in a forward pass; 0 for all 30
-  generation_positions  up to so many tokens the logits of generate() are those of a forward pass over the same tokens;
-                        0 for all that were tried
+loads no such model, or neither a forward pass nor a generation succeeds) or
+  windows               by layer: the number of positions to which the last of 30 tokens attends in a forward pass;
+                        0 for all 30
+  generation_positions  the number of tokens up to which the logits of generate() are those of a forward pass over the
+                        same tokens; 0 for all that were tried
   context               lm_eval's context length
-  sizes                 those that the class has after reading, also where config.json lacks the key
+  sizes                 the class's sizes after reading, also if config.json lacks the key
 """
 
 import json
@@ -26,7 +27,7 @@ BASE = dict(vocab_size=64, hidden_size=32, intermediate_size=24, num_hidden_laye
 GROUPED = dict(num_key_value_heads=1, head_dim=16)
 FAMILIES = {"llama": GROUPED, "mistral": GROUPED, "qwen2": dict(num_key_value_heads=1), "qwen3": GROUPED,
             "qwen3_moe": dict(GROUPED, num_experts=2, num_experts_per_tok=1, moe_intermediate_size=16),
-            "gpt_neox": {}, "olmo2": dict(num_key_value_heads=1)}
+            "gpt_neox": {}, "olmo2": dict(num_key_value_heads=1), "gemma2": GROUPED, "gemma3_text": GROUPED}
 ABSENT = "absent"
 FULL, SLIDING, CHUNKED = "full_attention", "sliding_attention", "chunked_attention"
 ON = {"use_sliding_window": True}
@@ -59,10 +60,12 @@ KEYS = [
     {"num_attention_heads": None}, {"vocab_size": None}, {"hidden_size": None}, {"intermediate_size": None},
     {"num_hidden_layers": None},
 ]
-# Python's false is 0; keys that the classes of these families do not know are not looked at.
+# Python's false is 0. Keys that the classes of these families do not know are ignored.
 UNKNOWN = [{"sliding_window": False}, {"sliding_window": True}, {"sliding_window": 0}, {"sliding_window": -3},
            {"sliding_window": 9.0}, {"sliding_window": "9"}]
-# Its mask has the size of the full layer's cache, so that generation ends in an error behind the window.
+PATTERNS = [{"sliding_window": 9, "sliding_window_pattern": pattern} for pattern in (1, 2, 0, None, "2")] + [
+    {"sliding_window": 9, "num_hidden_layers": 7}, {"layer_types": [FULL, SLIDING], "sliding_window_pattern": None}]
+# Its mask has the size of the full layer's cache, so generation ends in an error beyond the window.
 BROKEN = ("qwen3_moe", {"layer_types": [FULL, SLIDING], "sliding_window": 9, **ON})
 
 
@@ -85,7 +88,7 @@ def tokens(count):
 
 
 def agrees(model, prompt):
-    """Tokens up to which generate() and a forward pass give the same logits; 0 for all."""
+    """The number of tokens up to which generate() and a forward pass give the same logits; 0 for all."""
     out = model.generate(tokens(prompt), attention_mask=torch.ones(1, prompt, dtype=torch.long), do_sample=False,
                          max_new_tokens=28, eos_token_id=[], pad_token_id=1, output_logits=True,
                          return_dict_in_generate=True)
@@ -133,8 +136,11 @@ def main(out):
     out.mkdir(parents=True, exist_ok=True)
     lines = []
     for family, own in FAMILIES.items():
-        for keys in KEYS + (UNKNOWN if family in ("llama", "gpt_neox", "olmo2") else []):
-            if (family, keys) != BROKEN:
+        more = UNKNOWN if family in ("llama", "gpt_neox", "olmo2") else PATTERNS if "gemma" in family else []
+        for keys in KEYS + more:
+            # With a window of 1, Gemma generates as its forward pass if the prompt has one token, and else not.
+            alone = "gemma" in family and keys.get("sliding_window") == 1
+            if (family, keys) != BROKEN and not alone:
                 config = {**BASE, **own, "model_type": family, **keys}
                 config = {key: value for key, value in config.items() if value != ABSENT}
                 lines.append({"config": config, **line(config)})

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares how evald reads task files with how lm-evaluation-harness does, over a whole folder.
+"""Compares evald's reading of task files with lm-evaluation-harness's, over a whole folder.
 
     yaml_compare.py --dump PROGRAM [FOLDER]
 
 FOLDER is by default the tasks folder of the installed lm_eval. PROGRAM is
-build/<preset>/evald-requests-dump. What evald refuses is counted by its cause and must be refused by
-the harness too, or be one of the refusals that evald makes on purpose (listed below).
+build/<preset>/evald-requests-dump. Files that evald refuses are counted by cause. The harness must refuse
+them too, or the cause must be one for which evald refuses on purpose (listed below).
 """
 
 import argparse

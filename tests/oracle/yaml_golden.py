@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes what PyYAML makes of scalars: the golden cases of yaml_test.
+"""Writes the golden cases of yaml_test: scalars as read by PyYAML.
 
     yaml_golden.py OUT.jsonl
 
-Needs PyYAML 6 with libyaml (what lm-evaluation-harness 0.4.13 reads task files with). Each line is a text and its value
-under the key `a`, or `"error"` where PyYAML refuses the text, or `"special"` for dates, infinities and NaN.
+Needs PyYAML 6 with libyaml, with which lm-evaluation-harness 0.4.13 reads task files. Each line is a text and its value
+under the key `a`, or `"error"` if PyYAML refuses the text, or `"special"` for dates, infinities and NaN.
 """
 
 import itertools

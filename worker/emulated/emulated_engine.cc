@@ -17,7 +17,7 @@
 #include "base/names.h"
 #include "base/text.h"
 #include "evald/error.h"
-#include "worker/settings.h"
+#include "worker/engine/settings.h"
 
 namespace evald {
 namespace {
@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-// Settings may ask for more than a clock can tell: a token at 1e-300 tokens per second.
+// Settings may ask for more than a clock can show, for example a token at 1e-300 tokens per second.
 constexpr double kRequestSecondsMax = 1e6;
 
 struct Model {
@@ -46,7 +46,7 @@ struct Model {
   double slow = 1;
 };
 
-// Paths never come from the settings: a submitted run sets those.
+// Paths come from the environment and never from the settings, which a submitted run sets.
 std::string FromEnvironment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -81,7 +81,7 @@ Model ReadModel(const Json& json, const std::string& device) {
   return model;
 }
 
-// What it computes on is what it is told to take.
+// The device's name lists the modelled times.
 std::string DeviceName(const Model& model) {
   if (!model.times.empty())
     return fmt::format("emulated, times from a file, clock {}", model.clock_scale);
@@ -219,7 +219,7 @@ class EmulatedEngine : public Engine {
   Model model_;
   uint64_t seed_;
   std::mt19937_64 failures_;
-  std::vector<Clock::time_point> slots_;  ///< when each becomes free
+  std::vector<Clock::time_point> slots_;  ///< when each slot becomes free
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   uint64_t submitted_ = 0;
   DocumentTimes times_;

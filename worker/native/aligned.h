@@ -8,11 +8,11 @@
 
 namespace evald::native {
 
-/// A cache line, and the widest vector: a load across two lines costs two.
+/// A cache line, and the widest vector: a load across two lines costs two loads.
 inline constexpr std::align_val_t kAlignment{64};
 
 /// Memory of this size or more begins at a multiple of it, and the kernel is asked for large pages:
-/// the rows of a matrix lie in more small pages than the processor remembers.
+/// a matrix's rows lie in more small pages than the processor has translations for (TLB).
 inline constexpr size_t kLargePage = size_t{2} << 20;
 
 /// Frees with AlignedDelete. Throws std::bad_alloc.
@@ -20,7 +20,7 @@ inline void* AlignedNew(size_t bytes) {
   if (bytes < kLargePage) return ::operator new(bytes, kAlignment);
   void* p = ::operator new(bytes, std::align_val_t{kLargePage});
   ::madvise(p, bytes / kLargePage * kLargePage,
-            MADV_HUGEPAGE);  // a wish: where not, it does without
+            MADV_HUGEPAGE);  // the kernel may refuse
   return p;
 }
 

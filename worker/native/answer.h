@@ -7,25 +7,28 @@
 
 namespace evald::native {
 
-/// What is wanted of the logits after a token: the log-probability of a target, or the next token.
+/// The answer wanted from the logits after a token: the log-probability of a target, or the next
+/// token.
 struct Wish {
   int32_t target = -1;  ///< -1: the next token
-  /// How it is chosen; null or not do_sample: greedily. Devices know temperature, top_k and top_p.
+  /// How the next token is chosen. Null, or not do_sample: greedily. Devices know temperature,
+  /// top_k and top_p.
   const GenerationSettings* settings = nullptr;
-  double uniform = 0;   ///< in [0, 1), what is drawn with
-  bool logits = false;  ///< the logits themselves are wanted: the caller chooses
+  double uniform = 0;   ///< in [0, 1), for the draw
+  bool logits = false;  ///< return the logits themselves: the caller chooses
 };
 
-/// The answer to a Wish. Devices give these, so that the logits stay where they were computed.
+/// The answer to a Wish. Devices compute it, so that the logits need not leave the device.
 struct Answer {
-  /// The chosen one; for a target the first of the likeliest. Greedily as torch.argmax: the first
-  /// NaN, where there is one. Of undefined logits: for a target 0, as that of a row of NaN; one
-  /// that is drawn means nothing.
+  /// The chosen token; for a target, the first of the likeliest tokens. Greedy choice is
+  /// torch.argmax: the first NaN, if there is one. If the logits are undefined (`defined`
+  /// is false): 0 if the wish has a target, as in a row of NaN; without meaning if a token was
+  /// drawn.
   int32_t token = 0;
-  double log_probability = 0;  ///< of the target; NaN of undefined logits
-  bool defined =
-      true;  ///< the logits have a softmax: no NaN, no plus infinity, one above minus infinity
-  std::vector<float> logits;  ///< [vocab_size], where they were wished for
+  double log_probability = 0;  ///< of the target; NaN for undefined logits
+  /// The logits have a softmax: no NaN, no plus infinity, one above minus infinity
+  bool defined = true;
+  std::vector<float> logits;  ///< [vocab_size], if the wish asked for them
 };
 
 }  // namespace evald::native

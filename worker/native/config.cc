@@ -21,7 +21,7 @@ std::string Served(const char* Family::* name) {
   return "one of " + Join(names, ", ");
 }
 
-// The family that "architectures" names, or where it is absent "model_type".
+// The family that "architectures" names or, if that is absent, "model_type".
 const Family& FamilyOf(const ConfigReader& reader) {
   const std::string remedy =
       "the native engine serves these families; for others use engine: openai";
@@ -42,7 +42,7 @@ const Family& FamilyOf(const ConfigReader& reader) {
                 remedy);
 }
 
-// Keys that make another model of any class in transformers 5.23.
+// Refuses keys that turn any class of transformers 5.23 into another model.
 void RefuseOtherModels(const ConfigReader& reader) {
   if (reader.Has("quantization_config")) {
     reader.Refuse("quantization_config", "none: quantised weights are not served",
@@ -56,29 +56,37 @@ void RefuseOtherModels(const ConfigReader& reader) {
   }
 }
 
-// Keys under which the families' configuration classes in transformers 5.23 refuse null or fail
-// over it (tests/oracle/config_golden.py). InternLM2, whose code comes with the checkpoint, is in
-// none.
+// Keys for which the families' configuration classes in transformers 5.23 refuse null, or fail
+// because of it (tests/oracle/config_golden.py). InternLM2 is in none: its code comes with the
+// checkpoint.
 struct NullRefusal {
   const char* key;
   std::set<std::string> families;  ///< by model_type
 };
 
 const std::vector<NullRefusal>& NullRefusals() {
-  static const std::set<std::string> all = {"llama",     "mistral",  "qwen2", "qwen3",
-                                            "qwen3_moe", "gpt_neox", "olmo2"};
+  static const std::set<std::string> acts = {"llama",     "mistral",  "qwen2", "qwen3",
+                                             "qwen3_moe", "gpt_neox", "olmo2"};
+  static const std::set<std::string> all = {"llama", "mistral",   "qwen2",
+                                            "qwen3", "qwen3_moe", "gpt_neox",
+                                            "olmo2", "gemma2",    "gemma3_text"};
+  static const std::set<std::string> gemma = {"gemma2", "gemma3_text"};
   static const std::vector<NullRefusal> refusals = {
-      {"hidden_act", all},
+      {"hidden_act", acts},
+      {"hidden_activation", gemma},
+      {"query_pre_attn_scalar", gemma},
       {"max_position_embeddings", all},
       {"tie_word_embeddings", all},
       {"initializer_range", all},
       {"use_cache", all},
       {"attention_dropout", {"mistral", "qwen2", "qwen3", "qwen3_moe", "gpt_neox", "olmo2"}},
-      {"rms_norm_eps", {"llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "olmo2"}},
-      {"attention_bias", {"llama", "qwen3", "qwen3_moe", "gpt_neox", "olmo2"}},
+      {"rms_norm_eps",
+       {"llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "olmo2", "gemma2", "gemma3_text"}},
+      {"attention_bias",
+       {"llama", "qwen3", "qwen3_moe", "gpt_neox", "olmo2", "gemma2", "gemma3_text"}},
       {"mlp_bias", {"llama"}},
-      {"num_key_value_heads", {"mistral", "qwen3_moe"}},
-      {"head_dim", {"qwen2", "qwen3", "qwen3_moe", "olmo2"}},
+      {"num_key_value_heads", {"mistral", "qwen3_moe", "gemma2", "gemma3_text"}},
+      {"head_dim", {"qwen2", "qwen3", "qwen3_moe", "olmo2", "gemma2", "gemma3_text"}},
       {"num_experts", {"qwen3_moe"}},
       {"num_experts_per_tok", {"qwen3_moe"}},
       {"moe_intermediate_size", {"qwen3_moe"}},
@@ -94,7 +102,7 @@ const std::vector<NullRefusal>& NullRefusals() {
   return refusals;
 }
 
-// What no class of transformers 5.23 loads, whatever the model computes.
+// Refuses values that no class of transformers 5.23 loads, whatever the model computes.
 void RefuseWhatNobodyLoads(const ConfigReader& reader, const Family& family) {
   const Json& json = reader.json();
   for (const NullRefusal& refusal : NullRefusals()) {
@@ -135,7 +143,7 @@ ModelConfig ParseModelConfig(const Json& json, const std::string& where) {
 ModelConfig ReadModelConfig(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / "config.json";
   const std::string text = ReadFile(path);
-  if (text.starts_with("\xef\xbb\xbf")) {  // Python's json takes none
+  if (text.starts_with("\xef\xbb\xbf")) {  // Python's json accepts none
     throw Error(ErrorKind::kInput, fmt::format("{}: begins with a byte order mark", path.string()),
                 "save the file as UTF-8 without one");
   }

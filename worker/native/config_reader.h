@@ -8,11 +8,11 @@
 namespace evald::native {
 
 /// Reads an object of config.json strictly: each accessor throws Error(kInput) naming the file, the
-/// key, what was found and what is expected. A key with the value null counts as absent. The JSON
-/// must outlive the reader.
+/// key, the value found and the value expected. A key with the value null counts as absent. The
+/// JSON must outlive the reader.
 class ConfigReader {
  public:
-  /// `where` names the file, and the object in it. Throws when `json` is no object.
+  /// `where` names the file, and the object in it. Throws if `json` is no object.
   ConfigReader(const Json& json, std::string where);
 
   bool Has(const std::string& key) const;
@@ -23,12 +23,12 @@ class ConfigReader {
   double NotNegativeOr(const std::string& key, double otherwise) const;  ///< 0 as well
   bool FlagOr(const std::string& key, bool otherwise) const;
   std::string TextOr(const std::string& key, const std::string& otherwise) const;
-  /// The object under `key`; an empty one where it is absent.
+  /// The object under `key`; an empty one if it is absent.
   ConfigReader Object(const std::string& key) const;
 
   const Json& json() const { return json_; }
   const std::string& where() const { return where_; }
-  /// "<where>: <key>: found <what is there>, expected <expected>".
+  /// "<where>: <key>: found <value>, expected <expected>".
   [[noreturn]] void Refuse(const std::string& key, const std::string& expected,
                            const std::string& remedy = "") const;
 

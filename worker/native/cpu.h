@@ -7,17 +7,17 @@
 
 namespace evald::native {
 
-/// Names of the kernels that this machine can run and that compute in fp32 throughout, the fastest
+/// Names of the kernels that this machine can run and that compute in fp32 throughout, fastest
 /// first: avx512, avx2, portable.
 std::vector<std::string> AvailableKernels();
 
-/// Whether this machine can also run avx512_bf16: products of bf16 weights with activations that
-/// are rounded to bf16, by the processor's own instruction. It is chosen by name only, since the
-/// numbers are less exact.
+/// Whether this machine can also run avx512_bf16: products of bf16 weights with activations rounded
+/// to bf16, by the processor's own instruction. It is chosen only by name, since its numbers are
+/// less exact.
 bool HasBf16Products();
 
-/// The kernels of that name; "auto" for the first of AvailableKernels. Throws Error(kUsage) for a
-/// name that is not known or that this machine cannot run.
+/// The kernels with that name; for "auto" the first of AvailableKernels. Throws Error(kUsage) for
+/// an unknown name, and for one that this machine cannot run.
 const Kernels& SelectKernels(const std::string& name);
 
 }  // namespace evald::native

@@ -18,15 +18,15 @@ namespace {
 
 constexpr int kSlots = 128;
 constexpr int kChunk = 512;
-constexpr uint64_t kCacheBytes = uint64_t{1} << 30;  // where nothing says what memory there is
-constexpr double kCacheShare = 0.25;                 // of what is available
-constexpr int64_t kRowsMin = 96;  // per batch, however slow the model: with fewer it is slower yet
-// What a batch may take, whatever the budget: the weights are laid out once for all of its rows,
-// and with 96 rows instead of 512 that is a fifth of the time.
+constexpr uint64_t kCacheBytes = uint64_t{1} << 30;  // if the available memory is unknown
+constexpr double kCacheShare = 0.25;                 // of the available memory
+constexpr int64_t kRowsMin = 96;  // per batch, for any model: with fewer rows it is slower still
+// The time for a batch, whatever the budget. The weights are laid out once for all of its rows;
+// with 96 rows instead of 512 that takes a fifth of the time.
 constexpr int64_t kBatchMicros = 4'000'000;
 
-// As this worker's share of the processors is its share of the memory. Most is left to what is
-// staged next, and to metrics.
+// The worker's share of the available memory is its share of the processors. Most memory is left
+// for the next staging and for metrics.
 uint64_t DefaultCacheBytes(int threads) {
   const auto available = static_cast<double>(AvailableMemory());
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -68,7 +68,7 @@ class CpuBackend : public Backend {
   Json LoadReport() const override { return report_; }
   int slots() const override { return settings_.concurrency.value_or(kSlots); }
 
-  // As many rows as may be computed in what a batch may take.
+  // The number of rows that fit into the time for a batch.
   int64_t RowsOfBatch() const override {
     const int64_t chunk = settings_.chunk.value_or(kChunk);
     const int64_t least = std::min(kRowsMin, chunk);

@@ -12,12 +12,12 @@ namespace evald::native {
 namespace {
 
 constexpr int kAttentionRows = 56;          // query rows that share one pass over the keys
-constexpr int64_t kLogitsFloats = 8 << 20;  // of one block of logits
-constexpr int64_t kStretch = 1 << 14;       // logits that one thread looks at
-constexpr int64_t kColumnsPerTask = 48;     // of a product with few rows, a multiple of every tile
+constexpr int64_t kLogitsFloats = 8 << 20;  // in one block of logits
+constexpr int64_t kStretch = 1 << 14;       // logits for one thread
+constexpr int64_t kColumnsPerTask = 48;     // in a product with few rows; a multiple of every tile
 constexpr int64_t kColumnsMin = 12;         // likewise
-constexpr int64_t kTaskElements = 1 << 15;  // of weights, of such a product
-constexpr int64_t kPanelsPerTask = 12;      // of a product with more rows
+constexpr int64_t kTaskElements = 1 << 15;  // elements of weights in such a product
+constexpr int64_t kPanelsPerTask = 12;      // in a product with more rows
 
 void Grow(Floats* buffer, int64_t floats) {
   if (static_cast<int64_t>(buffer->size()) < floats) buffer->resize(static_cast<size_t>(floats));
@@ -27,7 +27,7 @@ struct Columns {
   int64_t first, end;
 };
 
-// Where the weights' memory is what counts, small tasks keep all threads reading to the end.
+// The memory of the weights is the limit here: small tasks keep all threads reading to the end.
 std::vector<Columns> TasksOfFewRows(int64_t columns, int64_t inner) {
   const int64_t step =
       std::clamp(kTaskElements / inner / kColumnsMin * kColumnsMin, kColumnsMin, kColumnsPerTask);
@@ -38,7 +38,7 @@ std::vector<Columns> TasksOfFewRows(int64_t columns, int64_t inner) {
   return tasks;
 }
 
-// Whole panels, and for each thread as many tasks of nearly the same size.
+// Tasks of whole panels: the same number for each thread, of nearly the same size.
 std::vector<Columns> TasksOfManyRows(int64_t columns, int64_t panel_columns, int64_t threads) {
   const int64_t panels = (columns + panel_columns - 1) / panel_columns;
   const int64_t rounds = (panels + threads * kPanelsPerTask - 1) / (threads * kPanelsPerTask);
@@ -51,8 +51,7 @@ std::vector<Columns> TasksOfManyRows(int64_t columns, int64_t panel_columns, int
   return tasks;
 }
 
-// Answers from a row of logits of which some are NaN or infinite, as torch's log_softmax and argmax
-// take them.
+// Answers from a row of logits with NaN or infinities, like torch's log_softmax and argmax.
 void AnswerWithCare(const float* logits, int64_t vocab, const Wish& wish, Answer* answer) {
   answer->defined = HaveSoftmax(logits, vocab);
   if (wish.logits) {
@@ -85,7 +84,9 @@ CpuDevice::CpuDevice(const ModelConfig& config, const Kernels& kernels, ThreadPo
       rope_(config.rope),
       packed_(config.family->names.packed != nullptr),
       scratch_(static_cast<size_t>(pool->threads())),
-      attend_rows_(scratch_.size()) {}
+      attend_rows_(scratch_.size()) {
+  if (config.local_rope) local_rope_.emplace(*config.local_rope);
+}
 
 Page* CpuDevice::NewPage() {
   auto* floats = new (kAlignment) float[static_cast<size_t>(layout_.floats)]();
@@ -111,6 +112,7 @@ void CpuDevice::Begin(const std::vector<Segment>& segments) {
     positions = std::max(positions, segment.first_position + segment.count);
   }
   rope_.Grow(positions);
+  if (local_rope_) local_rope_->Grow(positions);
   const int64_t attention_rows = std::max<int64_t>(config_.group(), kAttentionRows);
   for (auto& scratch : scratch_) {
     Grow(&scratch, std::max(kernels_.multiply_scratch_floats(static_cast<int64_t>(rows_.size())),
@@ -132,6 +134,11 @@ void CpuDevice::Embed(const Matrix& embedding) {
     kernels_.widen(embedding.data + row.token * row_bytes, embedding.type, width, out);
     out += width;
   }
+  if (config_.embedding_scale == 1) return;
+  const auto scale = static_cast<float>(config_.embedding_scale);
+  float* hidden = rows(Rows::kHidden);
+  const auto count = static_cast<int64_t>(rows_.size());
+  for (int64_t i = 0; i < count * width; ++i) hidden[i] *= scale;
 }
 
 void CpuDevice::NormalizeRow(const NormWeights& norm, const float* x, int64_t width,
@@ -159,7 +166,7 @@ void CpuDevice::Multiply(const Linear& linear, Rows from, Rows to) {
   Multiply(linear, rows(from), static_cast<int64_t>(rows_.size()), y);
 }
 
-// x [count][inputs] as the kernels want it for a product with so many rows and such weights.
+// x [count][inputs] in the kernels' layout for a product with that many rows and such weights.
 const float* CpuDevice::Packed(const float* x, int64_t count, int64_t inputs, WeightType type) {
   const int64_t floats = kernels_.packed_floats(count, inputs, type);
   if (floats == 0) return x;
@@ -171,7 +178,7 @@ const float* CpuDevice::Packed(const float* x, int64_t count, int64_t inputs, We
   return packed.data();
 }
 
-// y[row][outputs] = x[row][inputs] times all parts, each a column block of y.
+// y[row][outputs] = x[row][inputs] times all parts, each of which is a column block of y.
 void CpuDevice::Multiply(const Linear& linear, const float* x, int64_t count, float* y) {
   struct Task {
     const Linear::Part* part;
@@ -181,7 +188,7 @@ void CpuDevice::Multiply(const Linear& linear, const float* x, int64_t count, fl
   };
   const int64_t outputs = linear.outputs(), inputs = linear.inputs();
   std::vector<Task> tasks;
-  std::array<const float*, 3> packed = {};  // by the parts' WeightType, nearly always one
+  std::array<const float*, 3> packed = {};  // by the parts' WeightType; nearly always one
   float* part_y = y;
   for (const Linear::Part& part : linear.parts) {
     const int64_t columns = part.matrix.rows;
@@ -248,14 +255,15 @@ void CpuDevice::NormalizeHeads(const NormWeights& query, const NormWeights& key)
   });
 }
 
-void CpuDevice::Rotate() {
+void CpuDevice::Rotate(int64_t layer) {
+  const RopeTable& rope = config_.IsLocal(layer) ? *local_rope_ : rope_;
   const int64_t width = config_.qkv_size(), dim = config_.head_dim;
   const auto count = static_cast<int64_t>(rows_.size());
   pool_->ForEach(count, count * width, [&](int64_t index, int) {
     float* row = rows(Rows::kQkv) + index * width;
     const int64_t position = rows_[static_cast<size_t>(index)].position;
-    const float* cosines = rope_.cosines(position);
-    const float* sines = rope_.sines(position);
+    const float* cosines = rope.cosines(position);
+    const float* sines = rope.sines(position);
     for (int64_t head = 0; head < config_.kv_heads; ++head) {
       const HeadOffsets offsets = Offsets(head);
       for (int64_t i = 0; i < config_.group(); ++i) {
@@ -309,7 +317,8 @@ int64_t CpuDevice::KeepWanted() {
   return static_cast<int64_t>(to);
 }
 
-// Neighbouring rows together, whatever their sequences: a prefix that these share is read once.
+// Takes neighbouring rows together, whatever their sequences: a prefix that they share is read
+// once.
 void CpuDevice::Attend(int64_t layer, int64_t window) {
   Reserve(Rows::kAttended, config_.query_size());
   const auto count = static_cast<int64_t>(rows_.size());
@@ -326,14 +335,14 @@ void CpuDevice::Attend(int64_t layer, int64_t window) {
                  });
 }
 
-// The rows [first, end) of the batch with one key-value head.
+// Attends the rows [first, end) of the batch with one key-value head.
 void CpuDevice::AttendTask(int64_t first, int64_t end, int64_t head, int64_t layer, int64_t window,
                            int thread) {
   const int64_t dim = config_.head_dim;
   const auto hidden = [&](const Row& row) {
     return window > 0 ? std::max<int64_t>(row.position + 1 - window, 0) : 0;
   };
-  // Whole pages before all rows' windows are left out.
+  // Skips whole pages before all rows' windows.
   int64_t skipped = INT64_MAX;
   for (int64_t i = first; i < end; ++i) {
     skipped = std::min(skipped, hidden(rows_[static_cast<size_t>(i)]) / kPagePositions);
@@ -356,7 +365,8 @@ void CpuDevice::AttendTask(int64_t first, int64_t end, int64_t head, int64_t lay
   args.rows = queries.data();
   args.count = static_cast<int>(queries.size());
   args.head_dim = static_cast<int>(dim);
-  args.scale = 1.0f / std::sqrt(static_cast<float>(dim));
+  args.scale = config_.query_scale();
+  args.cap = static_cast<float>(config_.attention_cap);
   args.key_offset = layout_.keys(layer, head);
   args.value_offset = layout_.values(layer, head);
   args.value_stride = layout_.value_stride;
@@ -364,7 +374,7 @@ void CpuDevice::AttendTask(int64_t first, int64_t end, int64_t head, int64_t lay
   kernels_.attend(args);
 }
 
-// `width` numbers come out of each row; gated, as many gates lie before as many factors.
+// Each row gives `width` numbers. With gates, a row holds `width` gates before `width` factors.
 void CpuDevice::ActivateRows(const float* in, int64_t count, int64_t width, float* out) {
   const int64_t stride = config_.gated ? 2 * width : width;
   pool_->ForEach(count, 8 * count * width, [&](int64_t row, int) {
@@ -380,8 +390,8 @@ void CpuDevice::Activate() {
                out);
 }
 
-// For each expert, the rows that go to it: the `per_token` largest of the router's softmax, the
-// first of equals.
+// For each expert, the rows that it gets: each row goes to the `per_token` largest of the router's
+// softmax, the first among equals.
 std::vector<std::vector<CpuDevice::Choice>> CpuDevice::ChooseExperts(const LayerWeights& layer) {
   const int64_t experts = config_.experts.count, chosen = config_.experts.per_token;
   const auto count = static_cast<int64_t>(rows_.size());
@@ -392,7 +402,8 @@ std::vector<std::vector<CpuDevice::Choice>> CpuDevice::ChooseExperts(const Layer
   for (int64_t row = 0; row < count; ++row) {
     float* p = logits_.data() + row * experts;
     float top = 0, sum = 0, kept = 0;
-    if (!kernels_.maximum(p, experts, &top)) {  // carries the NaN on, to be named with the logits
+    // Carries the NaN on, to be reported with the logits
+    if (!kernels_.maximum(p, experts, &top)) {
       for (int64_t i = 0; i < chosen; ++i) choices[static_cast<size_t>(i)].push_back({row, NAN});
       continue;
     }
@@ -416,7 +427,7 @@ void CpuDevice::MixExperts(const LayerWeights& layer) {
   const auto choices = ChooseExperts(layer);
   float* sum = Reserve(Rows::kOut, hidden);
   std::fill_n(sum, static_cast<int64_t>(rows_.size()) * hidden, 0.0f);
-  for (size_t e = 0; e < choices.size(); ++e) {  // in this order, whatever the batch
+  for (size_t e = 0; e < choices.size(); ++e) {  // in this order for any batch
     const auto count = static_cast<int64_t>(choices[e].size());
     if (count == 0) continue;
     Grow(&gathered_, count * hidden);
@@ -455,12 +466,24 @@ void CpuDevice::Ask(const Linear& head, const std::vector<Wish>& wishes) {
   answers_.assign(wishes.size(), {});
   for (int64_t first = 0; first < count; first += block) {
     const int64_t rows_here = std::min(block, count - first);
-    Multiply(head, rows(Rows::kNormed) + first * config_.hidden_size, rows_here, logits_.data());
+    MultiplyByHead(head, rows(Rows::kNormed) + first * config_.hidden_size, rows_here,
+                   logits_.data());
     AnswerBlock(wishes.data() + first, rows_here, answers_.data() + first);
   }
 }
 
-// The rows of logits_, cut into stretches that threads can share.
+void CpuDevice::MultiplyByHead(const Linear& head, const float* x, int64_t count, float* logits) {
+  Multiply(head, x, count, logits);
+  if (config_.logits_cap == 0) return;
+  const auto cap = static_cast<float>(config_.logits_cap);
+  const int64_t floats = count * config_.vocab_size;
+  pool_->ForEach((floats + kStretch - 1) / kStretch, 8 * floats, [&](int64_t index, int) {
+    const int64_t first = index * kStretch;
+    kernels_.soft_cap(logits + first, std::min(kStretch, floats - first), 1, cap);
+  });
+}
+
+// Answers the rows of logits_, cut into stretches that threads can share.
 void CpuDevice::AnswerBlock(const Wish* wishes, int64_t count, Answer* answers) {
   const int64_t vocab = config_.vocab_size;
   const int64_t stretches = (vocab + kStretch - 1) / kStretch;
@@ -519,7 +542,7 @@ void CpuDevice::AnswerBlock(const Wish* wishes, int64_t count, Answer* answers) 
 
 std::vector<float> CpuDevice::Logits(const Linear& head) {
   std::vector<float> logits(rows_.size() * static_cast<size_t>(config_.vocab_size));
-  Multiply(head, rows(Rows::kNormed), static_cast<int64_t>(rows_.size()), logits.data());
+  MultiplyByHead(head, rows(Rows::kNormed), static_cast<int64_t>(rows_.size()), logits.data());
   return logits;
 }
 

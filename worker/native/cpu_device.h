@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,11 +16,11 @@
 
 namespace evald::native {
 
-/// Computes in fp32 with the kernels of one instruction set and a thread pool; weights are read
+/// Computes in fp32 with the kernels of one instruction set and a thread pool. Reads the weights
 /// where they are mapped.
 class CpuDevice : public Device {
  public:
-  /// All must outlive the device.
+  /// The three arguments must outlive the device.
   CpuDevice(const ModelConfig& config, const Kernels& kernels, ThreadPool* pool);
 
   uint64_t page_bytes() const override { return layout_.bytes(); }
@@ -32,7 +33,7 @@ class CpuDevice : public Device {
   void Normalize(const NormWeights& norm, Rows from, Rows to) override;
   void Multiply(const Linear& linear, Rows from, Rows to) override;
   void NormalizeHeads(const NormWeights& query, const NormWeights& key) override;
-  void Rotate() override;
+  void Rotate(int64_t layer) override;
   void StoreKeysAndValues(int64_t layer) override;
   int64_t KeepWanted() override;
   void Attend(int64_t layer, int64_t window) override;
@@ -50,11 +51,11 @@ class CpuDevice : public Device {
     int64_t position;
     Page* const* pages;  ///< of its sequence
   };
-  /// Where the heads of one key-value group lie in a row of kQkv, in floats.
+  /// Offsets of the heads of one key-value group within a row of kQkv, in floats.
   struct HeadOffsets {
     int64_t query, key, value;
   };
-  /// One stretch of a row of logits; the stretches are the same whatever the threads.
+  /// One stretch of a row of logits. The stretches are the same for any number of threads.
   struct Stretch {
     float maximum;
     bool finite;
@@ -75,6 +76,7 @@ class CpuDevice : public Device {
   void AttendTask(int64_t first, int64_t end, int64_t head, int64_t layer, int64_t window,
                   int thread);
   std::vector<std::vector<Choice>> ChooseExperts(const LayerWeights& layer);
+  void MultiplyByHead(const Linear& head, const float* x, int64_t count, float* logits);
   void AnswerBlock(const Wish* wishes, int64_t count, Answer* answers);
 
   const ModelConfig& config_;
@@ -82,17 +84,18 @@ class CpuDevice : public Device {
   const Kernels& kernels_;
   ThreadPool* pool_;
   RopeTable rope_;
+  std::optional<RopeTable> local_rope_;
   bool packed_;
 
-  std::vector<Segment> segments_;  ///< without the rows that were dropped
+  std::vector<Segment> segments_;  ///< without the dropped rows
   std::vector<Row> rows_;
   std::array<Floats, 7> buffers_;  ///< by Rows
   std::vector<Answer> answers_;
   Floats logits_;
-  std::array<Floats, 3> packed_rows_;  ///< of the product that is being computed, by WeightType
+  std::array<Floats, 3> packed_rows_;  ///< of the current product, by WeightType
   Floats gathered_, expert_inner_, expert_activated_, expert_out_;
   std::vector<Floats> scratch_;                      ///< per thread
-  std::vector<std::vector<AttendRow>> attend_rows_;  ///< likewise
+  std::vector<std::vector<AttendRow>> attend_rows_;  ///< per thread
 };
 
 }  // namespace evald::native

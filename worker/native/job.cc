@@ -36,7 +36,7 @@ std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
     const bool chosen_here = plan_.settings.changes_logits();
     sequence->waits = chosen_here;
     sequence->wish = [this, prompt, chosen_here](int64_t position) {
-      const auto index = static_cast<int>(position - prompt + 1);  // of the token that is chosen
+      const auto index = static_cast<int>(position - prompt + 1);  // of the token to be chosen
       return Wish{-1, &plan_.settings, UniformFor(context_.seed, request_, index), chosen_here};
     };
     sequence->on_answer = [this](Sequence* s, int64_t, Answer&& answer) {
@@ -60,8 +60,8 @@ std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
   return sequences;
 }
 
-// The device's choice; where settings change the logits, one from these. Greedily, any logits have
-// one; torch.multinomial draws none from logits without a softmax.
+// The device's choice or, if settings change the logits, a choice made here. Greedy choice works
+// with any logits; torch.multinomial draws none from logits without a softmax.
 int32_t Job::Choose(const Sequence& sequence, Answer&& answer) const {
   if (answer.logits.empty()) {
     if (answer.defined || !plan_.settings.do_sample) return answer.token;

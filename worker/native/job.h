@@ -12,14 +12,14 @@
 
 namespace evald::native {
 
-/// What answering needs to know of the loaded checkpoint. Outlives its jobs.
+/// The parts of the loaded checkpoint that answering needs. Must outlive its jobs.
 struct JobContext {
   const Tokenizer* tokenizer = nullptr;
   uint64_t seed = 0;
 };
 
-/// One request on its way: owns what its sequences collect and makes the generation of it. The
-/// sequences' callbacks point to the job, so it must outlive them and stay in place.
+/// One request under way: owns the data of its sequences and makes its generation. The sequences'
+/// callbacks point to the job, so it must outlive them and must not move.
 class Job {
  public:
   Job(const JobContext& context, uint64_t tag, Request request, RequestPlan plan);
@@ -31,7 +31,7 @@ class Job {
 
   bool done() const { return sequences_left_ == 0; }
   uint64_t tag() const { return tag_; }
-  /// The answer; called once, when done.
+  /// The answer. Call it once, when done.
   Generation Finish();
 
  private:
@@ -48,7 +48,7 @@ class Job {
   FinishReason finish_ = FinishReason::kScored;
   std::vector<double> window_sums_;  ///< added up in order of windows, not of completion
   bool greedy_ = true;
-  int undefined_ = 0;  ///< generated tokens that were chosen among logits without a softmax
+  int undefined_ = 0;  ///< generated tokens that were chosen from logits without a softmax
   size_t sequences_left_ = 0;
 };
 

@@ -15,7 +15,7 @@ KvCache::~KvCache() {
 
 PageRef KvCache::Allocate() {
   if (in_use_ >= capacity_) throw Error(ErrorKind::kInternal, "the key-value cache is overdrawn");
-  // Giving back must not throw.
+  // Reserves now, so that giving back cannot throw.
   const auto needed = static_cast<size_t>(in_use_) + free_.size() + 1;
   if (free_.capacity() < needed) free_.reserve(2 * needed);
   Page* page = nullptr;

@@ -12,7 +12,7 @@ namespace {
 using Tokens = std::vector<int32_t>;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// The logits of one token's successor, by token. Tokens beyond the vocabulary are passed over.
+// The logits of one token's successor, by token. Tokens beyond the vocabulary are ignored.
 class Scores {
  public:
   explicit Scores(std::vector<float>* logits) : logits_(*logits) {}
@@ -25,12 +25,12 @@ class Scores {
   void Forbid(const Tokens& tokens) {
     for (const int32_t token : tokens) Change(token, [](float) { return kNever; });
   }
-  // NaN becomes 0, an infinity the largest number of its sign.
+  // NaN becomes 0, and an infinity the largest number with its sign.
   void RemoveInvalid() {
     constexpr float kMost = std::numeric_limits<float>::max();
     for (float& score : logits_) score = std::isnan(score) ? 0 : std::clamp(score, -kMost, kMost);
   }
-  // All but `tokens` are forbidden.
+  // Forbids all tokens except `tokens`.
   void Force(const Tokens& tokens) {
     std::fill(logits_.begin(), logits_.end(), kNever);
     for (const int32_t token : tokens) Change(token, [](float) { return 0.0f; });
@@ -40,7 +40,7 @@ class Scores {
   std::vector<float>& logits_;
 };
 
-// The last token of each sequence whose others have just been seen.
+// Biases the last token of each sequence whose other tokens have just been seen.
 void AddBiases(const std::vector<TokenBias>& biases, const Tokens& seen, Scores* scores) {
   for (const TokenBias& bias : biases) {
     const size_t before = bias.tokens.size() - 1;
@@ -53,7 +53,7 @@ void AddBiases(const std::vector<TokenBias>& biases, const Tokens& seen, Scores*
   }
 }
 
-// Once for each token that occurs in [begin, end).
+// Penalizes each token in [begin, end) once.
 void Penalize(Tokens::const_iterator begin, Tokens::const_iterator end, float penalty,
               Scores* scores) {
   Tokens tokens(begin, end);
@@ -65,7 +65,7 @@ void Penalize(Tokens::const_iterator begin, Tokens::const_iterator end, float pe
   }
 }
 
-// The tokens that would repeat a sequence of `size` tokens which [0, end) of `tokens` has.
+// Forbids tokens that would repeat a sequence of `size` tokens in [0, end) of `tokens`.
 void ForbidRepeats(const Tokens& tokens, size_t end, size_t size, Scores* scores) {
   if (size == 0 || tokens.size() < size) return;
   const auto last = tokens.end() - static_cast<int64_t>(size - 1);
@@ -108,7 +108,7 @@ void ProcessLogits(const GenerationSettings& settings, const TokenHistory& histo
   const Tokens& tokens = history.tokens;
   const auto prompt_end = tokens.begin() + static_cast<int64_t>(history.prompt);
   AddBiases(settings.sequence_bias, tokens, &scores);
-  if (settings.encoder_repetition_penalty != 1) {  // rewards what stands in the prompt
+  if (settings.encoder_repetition_penalty != 1) {  // rewards tokens of the prompt
     const double reward = 1 / settings.encoder_repetition_penalty;
     Penalize(tokens.begin(), prompt_end, static_cast<float>(reward), &scores);
   }
@@ -122,7 +122,7 @@ void ProcessLogits(const GenerationSettings& settings, const TokenHistory& histo
   AddBiases(settings.bad_words, tokens, &scores);
   LengthenOrEnd(settings, history, &scores);
   scores.Forbid(settings.suppressed);
-  // transformers waits for one token more where the first is forced.
+  // transformers waits for one more token if the first is forced.
   const bool forced = history.prompt == 1 && settings.forced_bos >= 0;
   if (tokens.size() == history.prompt + (forced ? 1 : 0)) {
     scores.Forbid(settings.suppressed_at_begin);

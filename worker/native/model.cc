@@ -30,7 +30,7 @@ void Model::TryTwice(const std::function<void()>& batch) {
   }
 }
 
-// All but the product with the head; false when no row is wanted.
+// Everything except the product with the head. False if no row is wanted.
 bool Model::Compute(const std::vector<Segment>& segments) {
   device_->Begin(segments);
   device_->Embed(weights_.embedding());
@@ -41,19 +41,19 @@ bool Model::Compute(const std::vector<Segment>& segments) {
   return true;
 }
 
-// False when no row is left: after the last keys and values, only the rows whose logits are wanted
-// matter.
+// False if no row is left: after the last keys and values, only the rows with wanted logits matter.
 bool Model::ComputeLayer(int64_t index) {
   const LayerWeights& layer = weights_.layers()[static_cast<size_t>(index)];
   device_->Multiply(layer.qkv, Normed(layer.attention_norm), Rows::kQkv);
   if (layer.query_norm.present()) device_->NormalizeHeads(layer.query_norm, layer.key_norm);
-  device_->Rotate();
+  device_->Rotate(index);
   device_->StoreKeysAndValues(index);
   if (index + 1 == config_.layers && device_->KeepWanted() == 0) return false;
   Attention(index);
 
   if (config_.parallel) {
-    const Rows from = Normed(layer.mlp_norm);  // of what attention has not been added to
+    // From the residual stream before the attention's output is added
+    const Rows from = Normed(layer.mlp_norm);
     device_->AddOut();
     FeedForwardPart(layer, from);
   } else {
@@ -86,7 +86,7 @@ void Model::FeedForwardPart(const LayerWeights& layer, Rows from) {
   }
 }
 
-// Where the norm's output is; without one, the residual stream itself.
+// The norm's output; without a norm, the residual stream itself.
 Rows Model::Normed(const NormWeights& norm) {
   if (!norm.present()) return Rows::kHidden;
   device_->Normalize(norm, Rows::kHidden, Rows::kNormed);

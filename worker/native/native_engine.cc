@@ -23,7 +23,7 @@ namespace {
 
 using namespace native;
 
-// What is read of a checkpoint, in the order in which it depends on each other.
+// The parts of a checkpoint, read in the order of their dependencies.
 struct Checkpoint {
   Checkpoint(const std::filesystem::path& directory, const NativeSettings& settings)
       : config(ReadModelConfig(directory)),
@@ -58,7 +58,7 @@ struct Checkpoint {
   PlanLimits limits;
 };
 
-// What answers requests once a checkpoint is loaded.
+// The objects that answer requests once a checkpoint is loaded.
 struct Answering {
   Answering(const Checkpoint& checkpoint, Backend* backend, uint64_t seed)
       : model(checkpoint.config, checkpoint.weights, backend->device()),

@@ -2,18 +2,17 @@
 
 #include <memory>
 
-#include "worker/engine.h"
+#include "worker/engine/engine.h"
 #include "worker/native/backend.h"
 #include "worker/native/native_settings.h"
 
 namespace evald {
 
 /// The engine for checkpoints of the families in worker/native/families (safetensors bf16, fp16 or
-/// fp32, tokenizer.json), on the CPU. Serves all request kinds as lm-evaluation-harness's `hf`
-/// backend does in fp32 (lm_eval 0.4.13, models/huggingface.py). Deterministic: an answer depends
-/// on the checkpoint, the request, the seed and the instruction set, and on nothing else. What is
-/// served, and what is refused by name: config.h, weights.h and
-/// checkpoint/generation_config.h.
+/// fp32, tokenizer.json), on the CPU. Serves all request kinds like lm-evaluation-harness's `hf`
+/// backend in fp32 (lm_eval 0.4.13, models/huggingface.py). Deterministic: an answer depends only
+/// on the checkpoint, the request, the seed and the instruction set. config.h, weights.h and
+/// checkpoint/generation_config.h say what is supported and what is refused by name.
 ///
 /// Settings, all optional (docs/engines.md has those of GPUs):
 ///
@@ -26,7 +25,8 @@ namespace evald {
 ///     chunk: 512          rows (tokens) computed at once, at most
 ///     kernels: auto       avx512, avx2 or portable; avx512_bf16 (cpu.h) only by name
 ///
-/// Submit throws Error(kInput) for a request that can never be answered; the others stay.
+/// Submit throws Error(kInput) for a request that can never be answered. The engine's other
+/// requests are not affected.
 std::unique_ptr<Engine> MakeNativeEngine(const EngineOptions& options);
 
 /// The same on any backend.

@@ -6,9 +6,9 @@
 
 #include "base/text.h"
 #include "evald/error.h"
+#include "worker/engine/settings.h"
 #include "worker/native/cpu.h"
 #include "worker/native/page_positions.h"
-#include "worker/settings.h"
 
 namespace evald::native {
 namespace {

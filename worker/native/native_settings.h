@@ -10,26 +10,26 @@
 namespace evald::native {
 
 /// The settings of the native engine (docs/engines.md). All devices take the same keys, so that one
-/// eval.yaml does for all; each passes over those that are another's.
+/// eval.yaml serves them all; each ignores the keys of others.
 struct NativeSettings {
   int max_length = 0;              ///< tokens; 0: the checkpoint's
   uint64_t kv_cache = 0;           ///< bytes; 0: the device's default
   std::optional<int> concurrency;  ///< sequences computed at once; absent: the device's default
-  std::optional<int> chunk;        ///< rows computed at once, at most; likewise
+  std::optional<int> chunk;        ///< most rows computed at once; absent: as above
   std::string kernels = "auto";    ///< CPU: the instruction set
-  /// The checkpoint's generation settings are in force, or left out.
+  /// Whether the checkpoint's generation settings are in force.
   GenerationConfig::Use generation_config = GenerationConfig::Use::kCheckpoint;
-  bool fast = false;     ///< GPU: the library's own choice of algorithms
+  bool fast = false;     ///< GPU: the library chooses the algorithms
   bool graphs = true;    ///< GPU: batches of single tokens are captured and replayed
-  bool ahead = true;     ///< GPU: a batch is queued before the last one's answers are there
-  int copy_threads = 0;  ///< GPU: of the pull; 0: the default
+  bool ahead = true;     ///< GPU: queues a batch before the last one's answers are there
+  int copy_threads = 0;  ///< GPU: threads of the pull; 0: the default
 };
 
 /// Throws SettingError naming the key.
 NativeSettings ReadNativeSettings(const Json& json);
 
-/// The budget of a cache of keys and values: what the settings say, else `by_default`; at least one
-/// page. Throws Error(kUsage) when the settings say less than that.
+/// The budget of a cache of keys and values: the settings' value, otherwise `by_default`; at least
+/// one page. Throws Error(kUsage) if the settings give less than a page.
 uint64_t CacheBudget(const NativeSettings& settings, uint64_t by_default, uint64_t page_bytes);
 
 }  // namespace evald::native

@@ -1,6 +1,7 @@
 #include "worker/native/page_layout.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace evald::native {
 
@@ -15,8 +16,14 @@ void PageLayout::Store(float* page, int64_t layer, int64_t head, int64_t slot, c
                        const float* value) const {
   float* column =
       page + keys(layer, head) + slot / kKeyBlock * head_dim * kKeyBlock + slot % kKeyBlock;
+  float* stored_value = page + values(layer, head) + slot * value_stride;
+  if (!std::all_of(value, value + head_dim, [](float x) { return std::isfinite(x); })) {
+    for (int64_t d = 0; d < head_dim; ++d) column[d * kKeyBlock] = NAN;
+    std::fill_n(stored_value, head_dim, 0.0f);
+    return;
+  }
   for (int64_t d = 0; d < head_dim; ++d) column[d * kKeyBlock] = key[d];
-  std::copy_n(value, head_dim, page + values(layer, head) + slot * value_stride);
+  std::copy_n(value, head_dim, stored_value);
 }
 
 }  // namespace evald::native

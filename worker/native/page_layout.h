@@ -7,7 +7,7 @@
 
 namespace evald::native {
 
-/// Where keys and values lie in a page on the CPU: kPagePositions positions of all layers and
+/// The layout of keys and values in a page on the CPU: kPagePositions positions of all layers and
 /// key-value heads, in fp32.
 struct PageLayout {
   PageLayout() = default;
@@ -27,7 +27,8 @@ struct PageLayout {
   }
   uint64_t bytes() const { return static_cast<uint64_t>(floats) * sizeof(float); }
 
-  /// Stores one head's key and value ([head_dim]) at a page's `slot`.
+  /// Stores one head's key and value ([head_dim]) at a page's `slot`. A value that is not finite
+  /// becomes zeros, its key NaN: see Device::StoreKeysAndValues.
   void Store(float* page, int64_t layer, int64_t head, int64_t slot, const float* key,
              const float* value) const;
 };

@@ -27,10 +27,10 @@ PrefixTree::Match PrefixTree::Find(Tokens tokens, int64_t limit) const {
   Match match;
   const Tokens wanted = tokens.first(static_cast<size_t>(limit));
   const Node* node = &root_;
-  bool ready = true;  // all of the path so far
+  bool ready = true;  // whether the whole path so far is ready
   for (int64_t begin = 0; begin < limit;) {
     const Tokens page = PageTokens(wanted, begin);
-    // In lexicographic order, the best match is next to where the page would stand.
+    // In lexicographic order, the best match is next to the place of the page.
     Node* best = nullptr;
     int64_t common = 0;
     const auto after = node->children.lower_bound(page);

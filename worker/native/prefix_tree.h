@@ -13,12 +13,12 @@ namespace evald::native {
 
 struct Sequence;
 
-/// What the pages that are kept, or are being computed, hold: a tree whose nodes are pages, each of
-/// up to kPagePositions tokens, each below the page of the tokens before it. Every sequence of
-/// tokens that was computed is a path from the root.
+/// The content of pages that are kept or being computed, as a tree. Its nodes are pages of up to
+/// kPagePositions tokens, each below the page of the tokens before it. Every computed sequence of
+/// tokens is a path from the root.
 ///
-/// A node lives as long as a sequence uses it (Hold), and then until its memory is needed: EvictOne
-/// gives back the leaf that was used longest ago. One thread at a time.
+/// A node lives while a sequence uses it (Hold), and then until its memory is needed: EvictOne
+/// gives back the least recently used leaf. One thread at a time.
 class PrefixTree {
  public:
   using Tokens = std::span<const int32_t>;
@@ -26,9 +26,10 @@ class PrefixTree {
   struct Node {
     std::vector<int32_t> tokens;
     PageRef page;   ///< null before its first position is computed
-    int ready = 0;  ///< positions that are computed
+    int ready = 0;  ///< computed positions
     Node* parent = nullptr;
-    std::vector<Sequence*> waiting;  ///< for positions of this page; the scheduler's
+    /// Sequences that wait for positions of this page; set by the scheduler
+    std::vector<Sequence*> waiting;
 
     bool held() const { return users > 0; }
 
@@ -40,12 +41,13 @@ class PrefixTree {
     };
     std::map<std::vector<int32_t>, std::unique_ptr<Node>, Less> children;
     int64_t users = 0;  ///< sequences that hold it
-    uint64_t used = 0;  ///< when it was last let go
+    uint64_t used = 0;  ///< clock_ when it was last released
   };
 
-  /// Whole pages that are ready, then a page of which the first `partial_length` positions can be
-  /// copied (null for none), up to `length` positions in all. `coming` is the node of the longest
-  /// match if those that are not ready are counted too, `coming_length` its length.
+  /// A match consists of `whole`, the pages that can be used as they are, and of `partial`, a page
+  /// whose first `partial_length` positions can be copied (null: none). Together they have `length`
+  /// positions, all of them computed. If positions that are not computed yet count too, the longest
+  /// match ends in the node `coming` and has `coming_length` positions.
   struct Match {
     std::vector<Node*> whole;
     Node* partial = nullptr;
@@ -57,19 +59,19 @@ class PrefixTree {
 
   PrefixTree();
 
-  /// The longest prefix of tokens[0, limit).
+  /// The longest match for a prefix of tokens[0, limit).
   Match Find(Tokens tokens, int64_t limit) const;
 
-  /// The path of `tokens`, with nodes for what was not there, held until Release. A new node has no
-  /// page; whoever computes it sets `page` and `ready`.
+  /// The path of `tokens`, held until Release, with new nodes where there were none. A new node has
+  /// no page; the scheduler sets `page` and `ready` as it is computed.
   std::vector<Node*> Hold(Tokens tokens);
   void Hold(const std::vector<Node*>& path);
 
-  /// Lets go of a held path. What is not ready then, and nobody else holds, is dropped.
+  /// Releases a held path. Parts that are not ready and held by no one else are dropped.
   void Release(const std::vector<Node*>& path);
 
-  /// Gives back the page that was used longest ago of those that nobody holds and nothing follows;
-  /// false when there is none.
+  /// Gives back the least recently used page that no sequence holds and no page follows. False if
+  /// there is none.
   bool EvictOne();
 
   int64_t size() const { return size_; }  ///< nodes
@@ -84,7 +86,7 @@ class PrefixTree {
   void Remove(Node* node);
 
   Node root_;
-  std::set<Node*, Older> idle_;  ///< leaves that nobody holds
+  std::set<Node*, Older> idle_;  ///< leaves that no sequence holds
   uint64_t clock_ = 0;
   int64_t size_ = 0;
 };

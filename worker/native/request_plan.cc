@@ -29,8 +29,8 @@ void CheckTokens(const Request& request, const PlanLimits& limits) {
   }
 }
 
-// How much may be generated, as transformers' generate() finds it from the harness's max_length:
-// max_new_tokens of the checkpoint goes before what the request says.
+// The number of tokens that may be generated, found like transformers' generate() from the
+// harness's max_length: the checkpoint's max_new_tokens takes precedence over the request.
 int TokensMax(const Request& request, const RequestPlan& plan, const PlanLimits& limits) {
   const auto prompt = static_cast<int64_t>(plan.prompt.size());
   int64_t most = request.sampling.max_gen_toks;
@@ -127,7 +127,7 @@ RequestPlan PlanScoring(const Request& request, const PlanLimits& limits) {
 }
 
 // lm_eval.utils.get_rolling_token_windows with context_len 1, then make_disjoint_window: each
-// window but the first sees only as much before its own tokens as fits.
+// window except the first sees only as many tokens before its own as fit.
 RequestPlan PlanRolling(const Request& request, const PlanLimits& limits) {
   const Tokens& all = request.context_tokens;
   RequestPlan plan;
@@ -136,7 +136,7 @@ RequestPlan PlanRolling(const Request& request, const PlanLimits& limits) {
     Refuse(request, "the tokenizer has neither a BOS nor an EOS token to begin with");
   }
   if (limits.prefix_token >= limits.vocab_size) {
-    // A token that the files or the tokenizer's class name is added where the vocabulary lacks it.
+    // A token named by the files or the tokenizer's class is added if the vocabulary lacks it.
     Refuse(request,
            fmt::format("the tokenizer's BOS (or EOS) token has the id {}, expected 0 to {} "
                        "(vocab_size in config.json)",

@@ -21,8 +21,8 @@ float Llama3Frequency(const RopeConfig& rope, float frequency) {
   return (1.0f - smooth) * frequency / factor + smooth * frequency;
 }
 
-// Yarn leaves fast dimensions as they are, slows slow ones down by the factor, and goes linearly
-// from one to the other between two dimensions (B. Peng et al., arXiv 2309.00071).
+// Yarn keeps fast dimensions, slows slow ones by the factor, and ramps linearly in between (B. Peng
+// et al., arXiv 2309.00071).
 struct YarnRamp {
   YarnRamp(const RopeConfig& rope, int64_t rotary_dim) {
     const auto dimension = [&](double rotations) {
@@ -39,7 +39,7 @@ struct YarnRamp {
     high = static_cast<float>(std::min(last, static_cast<double>(rotary_dim - 1)));
     if (low == high) high += 0.001f;
   }
-  // Share of the slowed-down frequency in pair `pair`.
+  // The weight of the slowed frequency in pair `pair`.
   float operator()(int64_t pair) const {
     return std::clamp((static_cast<float>(pair) - low) / (high - low), 0.0f, 1.0f);
   }
@@ -86,7 +86,7 @@ RopeTable::RopeTable(const RopeConfig& rope)
 void RopeTable::Grow(int64_t positions) {
   for (auto p = static_cast<int64_t>(cosines_.size()) / half_; p < positions; ++p) {
     for (const float frequency : frequencies_) {
-      // The product is rounded to fp32 first, as in transformers; it decides the angle.
+      // The product, which is the angle, is rounded to fp32 first, as in transformers.
       const double angle = static_cast<float>(p) * frequency;
       cosines_.push_back(static_cast<float>(std::cos(angle)) * factor_);
       sines_.push_back(static_cast<float>(std::sin(angle)) * factor_);

@@ -7,11 +7,12 @@
 
 namespace evald::native {
 
-/// Angles per position of each pair of dimensions, half of ModelConfig::rotary_dim, in fp32 as
-/// transformers computes them (modeling_rope_utils: default, linear, llama3 and yarn parameters).
+/// For each pair of dimensions (half of ModelConfig::rotary_dim), the angle by which one position
+/// rotates it, in fp32 like transformers' (modeling_rope_utils: default, linear, llama3 and yarn
+/// parameters).
 std::vector<float> InverseFrequencies(const RopeConfig& rope);
 
-/// Cosines and sines by position, filled as far as they are asked for. One thread at a time.
+/// Cosines and sines by position, filled as needed. One thread at a time.
 class RopeTable {
  public:
   RopeTable() = default;
@@ -30,8 +31,8 @@ class RopeTable {
   std::vector<float> sines_;
 };
 
-/// Rotates the leading dimensions of one head in place. Dimension i is paired with
-/// i + rotary_dim / 2 (rotate_half).
+/// Rotates the leading dimensions of one head in place. Dimension i is paired with i + rotary_dim /
+/// 2 (rotate_half).
 void Rotate(float* head, int64_t rotary_dim, const float* cosines, const float* sines);
 
 }  // namespace evald::native

@@ -9,13 +9,13 @@ namespace evald::native {
 namespace {
 
 constexpr int64_t kDimMax = 1 << 20;
+constexpr const char* kOriginalPositions = "original_max_position_embeddings";
 constexpr const char* kServed = "default, linear, llama3, yarn or dynamic";
 
 // transformers takes a top-level key first, then the rope's own, then the context length.
 double OriginalPositions(const ConfigReader& rope, const ConfigReader& top, double otherwise) {
-  const std::string key = "original_max_position_embeddings";
-  if (top.Has(key)) return top.Positive(key);
-  return rope.PositiveOr(key, otherwise);
+  if (top.Has(kOriginalPositions)) return top.Positive(kOriginalPositions);
+  return rope.PositiveOr(kOriginalPositions, otherwise);
 }
 
 void ReadLlama3(const ConfigReader& rope, RopeConfig* config) {
@@ -28,7 +28,7 @@ void ReadLlama3(const ConfigReader& rope, RopeConfig* config) {
   }
 }
 
-// Whether the key holds something else than null or 0, which Python takes for nothing.
+// Whether the key holds something other than null or 0, which Python takes as false.
 bool IsThere(const ConfigReader& reader, const std::string& key) {
   return reader.Has(key) && reader.json()[key] != 0;
 }
@@ -53,15 +53,15 @@ void ReadYarn(const ConfigReader& rope, double max_positions, RopeConfig* config
   }
 }
 
-// The object that holds the rope's parameters: rope_scaling unless it is empty, as in transformers.
+// The object with the rope's parameters: rope_scaling unless it is empty, as in transformers.
 ConfigReader RopeObject(const ConfigReader& reader) {
   const ConfigReader scaling = reader.Object("rope_scaling");
   return scaling.json().empty() ? reader.Object("rope_parameters") : scaling;
 }
 
-// Dimensions of the share, at least 1: int(head_dim * share), as transformers has it.
-// Families without a key of their own rotate whole heads: they look at the share only beside a
-// scaling, and end in an error there if it is not the whole.
+// The rotated dimensions of a head, at least 1: int(head_dim * share), as in transformers. Families
+// without a key of their own rotate whole heads. There transformers reads the share only beside a
+// scaling, and fails if it is not 1.
 int64_t ShareOfHead(const ConfigReader& rope, const ConfigReader& top, const RopeDefaults& defaults,
                     bool scaled, int64_t head_dim) {
   if (defaults.partial_key == nullptr && !scaled) return head_dim;
@@ -78,29 +78,24 @@ int64_t ShareOfHead(const ConfigReader& rope, const ConfigReader& top, const Rop
   return dim;
 }
 
-}  // namespace
-
-void ReadRope(const ConfigReader& reader, const RopeDefaults& defaults, ModelConfig* config) {
-  const ConfigReader rope = RopeObject(reader);
-  for (const auto& [key, value] : rope.json().items()) {
-    if (value.is_object()) rope.Refuse(key, "one set of parameters for all layers");
-  }
-  RopeConfig& result = config->rope;
+// One rope from its own object and the keys at the top.
+RopeConfig ReadParameters(const ConfigReader& rope, const ConfigReader& top,
+                          const RopeDefaults& defaults, double original_positions,
+                          const ModelConfig& config) {
+  RopeConfig result;
   result.theta = rope.Has("rope_theta") ? rope.Positive("rope_theta")
-                                        : reader.PositiveOr(defaults.theta_key, defaults.theta);
+                                        : top.PositiveOr(defaults.theta_key, defaults.theta);
   const std::string key = rope.Has("rope_type") ? "rope_type" : "type";
   const std::string type = rope.TextOr(key, "default");
   const int64_t head_dim = defaults.head_dim_key == nullptr
-                               ? config->head_dim
-                               : reader.SizeOr(defaults.head_dim_key, kDimMax, config->head_dim);
-  result.dim = ShareOfHead(rope, reader, defaults, type != "default", head_dim);
-  if (result.dim > config->head_dim) {
-    reader.Refuse(defaults.head_dim_key,
-                  fmt::format("a size whose rotated share fits a head of {}", config->head_dim));
+                               ? config.head_dim
+                               : top.SizeOr(defaults.head_dim_key, kDimMax, config.head_dim);
+  result.dim = ShareOfHead(rope, top, defaults, type != "default", head_dim);
+  if (result.dim > config.head_dim) {
+    top.Refuse(defaults.head_dim_key,
+               fmt::format("a size whose rotated share fits a head of {}", config.head_dim));
   }
-  config->rotary_dim = result.dim + result.dim % 2;
-  const auto positions = static_cast<double>(config->max_positions);
-  result.original_positions = OriginalPositions(rope, reader, positions);
+  result.original_positions = original_positions;
   if (type == "linear") {
     result.type = RopeType::kLinear;
     result.factor = rope.Positive("factor");
@@ -108,12 +103,12 @@ void ReadRope(const ConfigReader& reader, const RopeDefaults& defaults, ModelCon
     result.type = RopeType::kLlama3;
     ReadLlama3(rope, &result);
   } else if (type == "yarn") {
-    if (result.dim % 2 != 0) {  // there it ends in an error
+    if (result.dim % 2 != 0) {  // transformers fails there
       rope.Refuse(
           key, fmt::format("another rope type beside an odd share of head_dim ({})", result.dim));
     }
     result.type = RopeType::kYarn;
-    ReadYarn(rope, positions, &result);
+    ReadYarn(rope, static_cast<double>(config.max_positions), &result);
   } else if (type == "dynamic") {
     result.type = RopeType::kDynamic;
     result.factor = rope.Positive("factor");
@@ -121,6 +116,42 @@ void ReadRope(const ConfigReader& reader, const RopeDefaults& defaults, ModelCon
     rope.Refuse(key, kServed,
                 "this rope scaling is not served by the native engine; use engine: openai");
   }
+  return result;
+}
+
+// The parameters of one layer type: those below its name and, if they are this one's, those of
+// rope_scaling over them. In transformers, keys of rope_parameters beside the types have no effect.
+Json LayerParameters(const ConfigReader& reader, const LayerRope& layer) {
+  Json parameters = reader.Object("rope_parameters").Object(layer.type).json();
+  if (layer.scaled) parameters.update(reader.Object("rope_scaling").json());
+  return parameters;
+}
+
+}  // namespace
+
+RopeConfig ReadLayerRope(const ConfigReader& reader, const LayerRope& layer,
+                         const ModelConfig& config) {
+  const Json parameters = LayerParameters(reader, layer);
+  const ConfigReader rope(parameters, fmt::format("{}: rope of {}", reader.where(), layer.type));
+  // The class fills rope_type in before it looks at the older key.
+  if (rope.Has("type") && !rope.Has("rope_type")) rope.Refuse("type", "the key rope_type");
+  const double positions =
+      rope.PositiveOr(kOriginalPositions, static_cast<double>(config.max_positions));
+  const RopeConfig result = ReadParameters(rope, reader, layer.defaults, positions, config);
+  if (result.type == RopeType::kDynamic)
+    rope.Refuse("rope_type", "default, linear, llama3 or yarn");
+  return result;
+}
+
+void ReadRope(const ConfigReader& reader, const RopeDefaults& defaults, ModelConfig* config) {
+  const ConfigReader rope = RopeObject(reader);
+  for (const auto& [key, value] : rope.json().items()) {
+    if (value.is_object()) rope.Refuse(key, "one set of parameters for all layers");
+  }
+  const double positions =
+      OriginalPositions(rope, reader, static_cast<double>(config->max_positions));
+  config->rope = ReadParameters(rope, reader, defaults, positions, *config);
+  config->rotary_dim = config->rope.dim + config->rope.dim % 2;
 }
 
 }  // namespace evald::native

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kDropped = -std::numeric_limits<double>::infinity();
 
-// Keeps what is at least the k-th largest; equal ones stay, as in TopKLogitsWarper.
+// Keeps scores that are at least the k-th largest, including equal ones, like TopKLogitsWarper.
 void KeepTopK(std::vector<double>* scores, int k) {
   if (k <= 0 || static_cast<size_t>(k) >= scores->size()) return;
   std::vector<double> sorted = *scores;
@@ -24,8 +24,8 @@ void KeepTopK(std::vector<double>* scores, int k) {
   }
 }
 
-// From the least probable up, drops tokens while their probabilities add up to at most 1 - top_p;
-// the most probable one always stays (TopPLogitsWarper).
+// Drops the least probable tokens while their probabilities add up to at most 1 - top_p. The most
+// probable token always stays (TopPLogitsWarper).
 void KeepTopP(std::vector<double>* scores, double top_p) {
   if (top_p >= 1) return;
   std::vector<size_t> order;
@@ -45,7 +45,7 @@ void KeepTopP(std::vector<double>* scores, double top_p) {
   }
 }
 
-// exp(score - largest); what is dropped has 0.
+// exp(score - largest); 0 for dropped tokens.
 std::vector<double> Exponentials(const std::vector<double>& scores) {
   const double top = *std::max_element(scores.begin(), scores.end());
   std::vector<double> masses;
@@ -69,8 +69,8 @@ double Entropy(const std::vector<double>& probabilities) {
   return entropy;
 }
 
-// Of the 100 most probable tokens, from the top down, those whose parts of the entropy add up to at
-// most top_h of it; the first always (TopHLogitsWarper).
+// Keeps, of the 100 most probable tokens, the first ones whose parts of the entropy add up to at
+// most top_h of it; always the first (TopHLogitsWarper).
 void KeepTopH(std::vector<double>* scores, double top_h) {
   constexpr size_t kLooked = 100;
   std::vector<size_t> order(scores->size());
@@ -94,7 +94,7 @@ void KeepTopH(std::vector<double>* scores, double top_h) {
   for (size_t i = kept; i < order.size(); ++i) (*scores)[order[i]] = kDropped;
 }
 
-// Drops what has a probability below `least(probabilities)`, but not the most probable ones.
+// Drops tokens with a probability below `least(probabilities)`, but never the most probable ones.
 template <typename Least>
 void KeepProbable(std::vector<double>* scores, const Least& least) {
   const std::vector<double> probabilities = Softmax(*scores);
@@ -105,7 +105,7 @@ void KeepProbable(std::vector<double>* scores, const Least& least) {
   }
 }
 
-// The tokens whose information is nearest to the entropy, until their probabilities add up to
+// Keeps the tokens whose information is nearest to the entropy, until their probabilities add up to
 // `mass` (TypicalLogitsWarper).
 void KeepTypical(std::vector<double>* scores, double mass) {
   const std::vector<double> probabilities = Softmax(*scores);

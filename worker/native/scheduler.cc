@@ -11,16 +11,16 @@
 namespace evald::native {
 namespace {
 
-// A shorter common prefix is cheaper to compute again than to wait for.
+// It is cheaper to compute a shorter common prefix again than to wait for it.
 constexpr int64_t kAwaitedMin = 8;
-// So many sequences for each slot may be preferred to one before it is its turn.
+// Before its turn, this many sequences for each slot may be preferred to a sequence.
 constexpr int64_t kPatience = 64;
 
 int64_t Left(const Sequence& sequence) {
   return static_cast<int64_t>(sequence.tokens.size()) - sequence.computed;
 }
 
-// Whether it is one row, of a token that is not known yet. It counts when its answer is of use.
+// Whether the segment is one row of a token that is not known yet. It counts if its answer is used.
 bool IsComing(const Sequence& sequence, const Segment& segment) {
   return segment.tokens == &sequence.coming;
 }
@@ -51,7 +51,7 @@ void Scheduler::Add(std::unique_ptr<Sequence> sequence) {
 
 int64_t Scheduler::Compute(int64_t rows_max) try {
   Batch batch = Choose(rows_max);
-  if (batch.rows == 0 && flying_.asks) {  // all that is left waits for answers
+  if (batch.rows == 0 && flying_.asks) {  // all remaining sequences wait for answers
     Land();
     batch = Choose(rows_max);
   }
@@ -66,7 +66,7 @@ int64_t Scheduler::Compute(int64_t rows_max) try {
   throw;
 }
 
-// Queues the batch; its keys and values are there for all that is queued after it.
+// Queues the batch. Everything queued after it finds its keys and values.
 void Scheduler::Launch(Batch* batch) {
   std::vector<Wish> wishes;
   for (size_t i = 0; i < batch->sequences.size(); ++i) {
@@ -91,7 +91,7 @@ void Scheduler::Launch(Batch* batch) {
   }
 }
 
-// Waits for the answers that are not there yet and gives them to their sequences.
+// Waits for the outstanding answers and gives them to their sequences.
 void Scheduler::Land() {
   const Batch batch = std::exchange(flying_, {});
   if (!batch.asks) return;
@@ -103,7 +103,7 @@ void Scheduler::Land() {
     --sequence->asked;
     for (int row = segment.logits_from; row < segment.count; ++row) {
       Answer& answer = answers.at(next++);
-      if (sequence->finished) continue;  // in vain
+      if (sequence->finished) continue;  // the row was computed in vain
       if (IsComing(*sequence, segment)) ++rows_computed_;
       sequence->finished =
           sequence->on_answer(sequence, segment.first_position + row, std::move(answer));
@@ -130,14 +130,15 @@ void Scheduler::Clear() {
 
 // Rows of the sequence that can be computed now.
 int64_t Scheduler::Ready(const Sequence& sequence) const {
-  if (sequence.finished) return 0;  // it stays until its last batch has landed
+  if (sequence.finished) return 0;  // it stays until the answers to its last batch are in
   const int64_t left = Left(sequence);
   const bool coming =
       !sequence.waits && sequence.asked > 0 && sequence.computed < sequence.positions_max;
   return left == 0 && coming ? 1 : left;
 }
 
-// Lets in what fills the batch and no more: who comes later finds more of its prefix computed.
+// Admits sequences until the batch is full, and no more: a later sequence finds more of its prefix
+// computed.
 void Scheduler::Admit(int64_t rows_max) {
   int64_t rows = 0, slots = options_.slots;
   for (const auto& sequence : active_) {
@@ -157,7 +158,7 @@ void Scheduler::Admit(int64_t rows_max) {
   }
 }
 
-// Sets it aside when an active sequence is going to compute a clearly longer prefix than is there.
+// Sets a sequence aside if an active one will compute a clearly longer prefix than there is now.
 bool Scheduler::Park(Sequence* sequence, const PrefixTree::Match& match) {
   if (match.coming_length < match.length + kAwaitedMin || !match.coming->held()) return false;
   const auto awaited = static_cast<int>((match.coming_length - 1) % kPagePositions + 1);
@@ -186,7 +187,7 @@ bool Scheduler::MakeRoom(int64_t pages) {
   return true;
 }
 
-// Takes over the prefix and sees that all further pages can be had; false when they cannot yet.
+// Takes over the prefix and makes sure that all further pages can be had. False if they cannot yet.
 bool Scheduler::Enter(Sequence* sequence, const PrefixTree::Match& match) {
   const auto shared = static_cast<int64_t>(match.whole.size());
   const int64_t needed = PagesFor(sequence->positions_max) - shared;
@@ -196,7 +197,7 @@ bool Scheduler::Enter(Sequence* sequence, const PrefixTree::Match& match) {
   tree_.Hold(donor);
   bool room = MakeRoom(needed);
   if (!room && active_.empty() && !donor.empty()) {
-    // The page that is only copied from is what keeps the only sequence out: it does without.
+    // A page that is needed only as a copy's source keeps the only sequence out: it is given up.
     tree_.Release(std::exchange(donor, {}));
     room = MakeRoom(needed);
   }
@@ -221,7 +222,7 @@ bool Scheduler::Enter(Sequence* sequence, const PrefixTree::Match& match) {
   return true;
 }
 
-// Makes the positions from `from` on that are computed known to others.
+// Makes the computed positions from `from` on known to other sequences.
 void Scheduler::Publish(Sequence* sequence, int64_t from) {
   const auto pages = static_cast<size_t>(PagesFor(sequence->computed));
   for (auto i = static_cast<size_t>(from / kPagePositions);
@@ -236,7 +237,7 @@ void Scheduler::Publish(Sequence* sequence, int64_t from) {
   }
 }
 
-// The next batch: what is being continued, then prompts. Lets in who fills it.
+// The next batch: first sequences that generate, then prompts. Admits sequences to fill it.
 Scheduler::Batch Scheduler::Choose(int64_t rows_max) {
   Admit(rows_max);
   Batch batch;
@@ -276,7 +277,7 @@ void Scheduler::Retire() {
   for (auto& sequence : active_) {
     if (!sequence->finished || sequence->asked > 0) continue;
     promised_ -= PagesFor(sequence->positions_max) - static_cast<int64_t>(sequence->pages.size());
-    // It may have finished before it computed all that others wait for.
+    // It may have finished before it computed all positions for which others wait.
     for (PrefixTree::Node* node : sequence->path) Wake(node, true);
     Leave(sequence.get());
     sequence.reset();

@@ -13,69 +13,70 @@
 
 namespace evald::native {
 
-/// A sequence of tokens on its way through the model. When what is wished of the logits after a
-/// token is there, `on_answer` may append the next token.
+/// A sequence of tokens on its way through the model. When the answer to a wish arrives,
+/// `on_answer` may append the next token.
 struct Sequence {
-  /// Says what is wanted of the logits after the token at `position`, just before it is computed.
+  /// Called just before the token at `position` is computed: returns the answer wanted from the
+  /// logits after it.
   using OnWish = std::function<Wish(int64_t position)>;
-  /// Gets the answer. Returns true when the sequence is finished.
+  /// Called with the answer. Returns true if the sequence is finished.
   using OnAnswer = std::function<bool(Sequence* sequence, int64_t position, Answer&& answer)>;
 
   std::vector<int32_t> tokens;
-  int64_t logits_from = 0;    ///< first position whose logits are wanted
-  int64_t positions_max = 0;  ///< how many positions it may come to compute
-  bool waits = false;         ///< on_answer chooses tokens: no device can go on before it has
+  int64_t logits_from = 0;    ///< the first position with wanted logits
+  int64_t positions_max = 0;  ///< the most positions that it may compute
+  bool waits = false;         ///< on_answer chooses tokens: no batch is queued before it
   OnWish wish;
   OnAnswer on_answer;
 
-  // Kept by the scheduler.
+  // Set by the scheduler.
   uint64_t id = 0;
-  int64_t due = 0;       ///< WaitingTree's
+  int64_t due = 0;       ///< set by WaitingTree
   int64_t computed = 0;  ///< positions whose keys and values are in pages
-  int64_t reused = 0;    ///< of these, taken over from other sequences
+  int64_t reused = 0;    ///< of these, positions taken over from other sequences
   std::vector<PageRef> pages;
   std::vector<Page*> page_table;
-  std::vector<PrefixTree::Node*> path;  ///< of the tokens it came with
+  std::vector<PrefixTree::Node*> path;  ///< of the tokens that it began with
   bool finished = false;
-  int asked = 0;       ///< batches it is in whose answers are not there yet
-  int32_t coming = 0;  ///< TokenOfAnswer of its next token, while that is not known
-  int awaited = 0;     ///< positions that the page it waits for must have
+  int asked = 0;       ///< batches with this sequence whose answers are outstanding
+  int32_t coming = 0;  ///< TokenOfAnswer of its next token, until that is known
+  int awaited = 0;     ///< positions that it waits for in a page
 };
 
 struct SchedulerOptions {
   int slots = 32;             ///< sequences computed at once
-  bool keep_prefixes = true;  ///< what was computed stays until its memory is needed
+  bool keep_prefixes = true;  ///< computed positions stay until their memory is needed
 };
 
 /// Continuous batching: decides which rows are computed together. Sequences enter by prefix, then
-/// by length (WaitingTree). One that shares a long prefix with another waits until that one has
-/// computed it and takes over its keys and values (PrefixTree: whole pages are shared, a partial
-/// page is copied), so each prefix is computed once and each sequence only adds what is its own. A
-/// sequence enters only when the cache has room for all it may come to need, so none is ever thrown
-/// out; pages that only earlier sequences used make room for it. None of this changes a number. One
-/// thread at a time.
+/// by length (WaitingTree). If a sequence shares a long prefix with another, it waits until the
+/// other has computed it and takes over its keys and values (PrefixTree: whole pages are shared, a
+/// partial page is copied). So each prefix is computed once, and each sequence adds only its own
+/// part. A sequence enters only if the cache has space for all positions that it may need, so no
+/// sequence has to leave before its end. Pages that only earlier sequences used are given up for
+/// it. None of this changes an answer. One thread at a time.
 ///
-/// Where the device looks ahead, a batch is queued before the answers to the one before it are
-/// there: all that generate, but for those that wait, go on with the tokens that these will give.
-/// One that turns out to be finished has then computed one row in vain.
+/// If the device looks ahead, a batch is queued before the answers to the last one are there. All
+/// generating sequences, except those that wait, go on with the tokens that these answers will
+/// give. A sequence that turns out to be finished has then computed one row in vain.
 class Scheduler {
  public:
   Scheduler(const SchedulerOptions& options, Model* model, KvCache* cache);
   ~Scheduler();
 
-  /// Throws Error(kInput) when the cache could never hold it.
+  /// Throws Error(kInput) if the cache could never hold the sequence.
   void CheckFits(const Sequence& sequence) const;
 
   /// Takes a sequence that fits.
   void Add(std::unique_ptr<Sequence> sequence);
 
-  /// Computes one batch of at most `rows_max` rows (or one per sequence that is being continued, if
-  /// these are more); returns its rows, 0 when there is nothing to do. Gives the answers to it, or,
-  /// looking ahead, to the one before. What on_answer throws passes through; call Clear() then.
+  /// Computes one batch of at most `rows_max` rows (or one row per generating sequence, if these
+  /// are more). Returns the number of its rows; 0 if there is nothing to do. Gives its answers, or
+  /// those of the last batch when looking ahead, to the sequences. Passes on exceptions of
+  /// on_answer; then call Clear().
   int64_t Compute(int64_t rows_max);
 
-  /// Forgets all sequences; finished ones stay available for their prefix, but for those before an
-  /// error.
+  /// Forgets all sequences. The prefixes of finished ones stay available, but not after an error.
   void Clear();
 
   size_t size() const { return waiting_.size() + parked_.size() + active_.size(); }
@@ -83,12 +84,12 @@ class Scheduler {
   int64_t rows_reused() const { return rows_reused_; }
 
  private:
-  /// Rows that are computed together; those of one sequence are a segment.
+  /// Rows that are computed together. Those of one sequence are a segment.
   struct Batch {
     std::vector<Sequence*> sequences;
     std::vector<Segment> segments;
     int64_t rows = 0;
-    bool asks = false;  ///< some rows' logits are wanted
+    bool asks = false;  ///< the logits of some rows are wanted
   };
 
   int64_t Ready(const Sequence& sequence) const;
@@ -115,11 +116,12 @@ class Scheduler {
   int64_t rows_reused_ = 0;
   PrefixTree tree_;
   WaitingTree waiting_;
-  /// Those that wait for a page which an active sequence computes.
+  /// Sequences that wait for a page which an active sequence computes.
   std::unordered_map<Sequence*, std::unique_ptr<Sequence>> parked_;
   std::vector<std::unique_ptr<Sequence>> active_;  ///< in order of entry
-  Batch flying_;                                   ///< whose answers are not there yet, if it asks
-  bool failed_ = false;                            ///< some pages may hold anything
+  /// The last batch, if its answers are outstanding
+  Batch flying_;
+  bool failed_ = false;  ///< after an error, the content of some pages is unknown
 };
 
 }  // namespace evald::native

@@ -8,11 +8,11 @@
 
 namespace evald::native {
 
-/// Where a generation ends, as lm-evaluation-harness's `hf` backend has it (lm_eval 0.4.13): a stop
+/// The end of a generation, as in lm-evaluation-harness's `hf` backend (lm_eval 0.4.13). A stop
 /// string is looked for in the text of the last tokens, two more than it encodes to
-/// (MultiTokenEOSCriteria); afterwards the text is cut at the first occurrence of each stop string
-/// in turn (postprocess_generated_text). As there, the EOS token's text is a stop string too, and
-/// an empty one ends every generation after its first token. Immutable.
+/// (MultiTokenEOSCriteria). Afterwards the text is cut at the first occurrence of each stop string
+/// in turn (postprocess_generated_text). As there, the EOS token's text is a stop string, too, and
+/// an empty stop string ends every generation after its first token. Immutable.
 class StopStrings {
  public:
   /// `tokenizer` must outlive this.
@@ -21,7 +21,7 @@ class StopStrings {
   /// Whether generation ends after these tokens (the generated ones, without the prompt).
   bool Reached(const std::vector<int32_t>& generated) const;
 
-  /// Text of the generated tokens, special ones left out, cut before the stop strings.
+  /// Text of the generated tokens without special ones, cut before the stop strings.
   std::string Text(const std::vector<int32_t>& generated) const;
 
  private:

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
+#include "base/log.h"
 #include "checkpoint/layout.h"
 #include "evald/error.h"
 
@@ -99,20 +98,24 @@ TensorFiles::Place TensorFiles::PlaceOf(const char* data) const {
   throw Error(ErrorKind::kInternal, "an address that lies in none of the mapped files");
 }
 
-void TensorFiles::CheckNothingLeft(const std::vector<const char*>& passed_over,
-                                   const std::string& description) const {
+void TensorFiles::CheckNothingLeft(
+    const std::function<PassedOver(const std::string& tensor)>& passed_over,
+    const std::string& description) const {
+  std::vector<std::string> without_use;
   for (const auto& [name, found] : tensors_) {
-    const std::string& tensor = name;
-    if (std::any_of(passed_over.begin(), passed_over.end(),
-                    [&](const char* end) { return tensor.ends_with(end); })) {
-      continue;
-    }
+    const PassedOver passed = passed_over(name);
+    if (passed == PassedOver::kWithAWord) without_use.push_back(name);
+    if (passed != PassedOver::kNo) continue;
     throw Error(
         ErrorKind::kInput,
         fmt::format("{}: tensor '{}' (shape [{}]) has no place in {}", shards_[found.shard].name,
                     name, fmt::join(found.info->shape, ", "), description),
         "check num_hidden_layers, attention_bias, mlp_bias and bias in config.json");
   }
+  if (without_use.empty()) return;
+  log::Warn("{}: {} tensors have no place in {} and are not used: '{}'{}", directory_,
+            without_use.size(), description, without_use.front(),
+            without_use.size() > 1 ? ", …" : "");
 }
 
 uint64_t TensorFiles::mapped_bytes() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -13,7 +14,7 @@
 
 namespace evald::native {
 
-/// A matrix [rows][columns] that lies in a mapped file.
+/// A matrix [rows][columns] in a mapped file.
 struct Matrix {
   const char* data = nullptr;
   WeightType type = WeightType::kF32;
@@ -25,13 +26,16 @@ struct Matrix {
   }
 };
 
-/// Whether all of a checkpoint may be read, or only its headers: it is being staged, and the rest
-/// comes while it is looked at (checkpoint/landed.h).
+/// Whether the whole checkpoint can be read, or only its headers, since it is being staged and the
+/// rest comes meanwhile (checkpoint/landed.h).
 enum class Contents { kThere, kComing };
 
+/// The treatment of a tensor that nobody took: an error, a line in the log, or nothing.
+enum class PassedOver { kNo, kWithAWord, kSilently };
+
 /// The tensors of a checkpoint, mapped shared and read-only, so that all workers of a host use the
-/// same pages. Each tensor is taken once; what nobody takes is an error. Holds the folder's lease
-/// as long as it lives.
+/// same pages. Each tensor is taken once; a tensor that is never taken is an error. Holds the
+/// folder's lease for its lifetime.
 class TensorFiles {
  public:
   /// Throws Error(kInput) for a broken or missing shard.
@@ -39,32 +43,32 @@ class TensorFiles {
                        Contents contents = Contents::kThere);
 
   bool Has(const std::string& name) const { return tensors_.count(name) > 0; }
-  /// Throw Error(kInput) for a tensor that is missing, of another shape or of a dtype that is not
-  /// bf16, fp16 or fp32, naming file, tensor, found and expected.
+  /// Both throw Error(kInput) for a tensor that is missing, of another shape, or of a dtype other
+  /// than bf16, fp16 or fp32, naming file, tensor, found and expected.
   Matrix TakeMatrix(const std::string& name, int64_t rows, int64_t columns);
-  /// Widened to fp32; zeros where the contents are still coming.
+  /// Widened to fp32; zeros if the contents are still coming.
   std::vector<float> TakeVector(const std::string& name, int64_t size);
-  /// Throws Error(kInput) naming a tensor that was not taken, unless its name ends like one of
-  /// `passed_over`. `description` says what has no place for it.
-  void CheckNothingLeft(const std::vector<const char*>& passed_over,
+  /// Throws Error(kInput) naming a tensor that was not taken, unless `passed_over` says otherwise.
+  /// The log names those with kWithAWord. `description` names the model in the error.
+  void CheckNothingLeft(const std::function<PassedOver(const std::string& tensor)>& passed_over,
                         const std::string& description) const;
 
   const std::string& directory() const { return directory_; }
   uint64_t mapped_bytes() const;
 
-  /// Where the values of a vector of TakeVector lie as they are stored, by its data().
+  /// The stored values of a vector of TakeVector, by its data().
   const Matrix& SourceOf(const float* values) const { return vectors_.at(values); }
-  /// Where a byte of the files lies.
+  /// The place of a byte in the files.
   struct Place {
     size_t shard = 0;     ///< in order of their names
-    uint64_t offset = 0;  ///< in it
+    uint64_t offset = 0;  ///< in the shard
     bool operator<(const Place& other) const {
       return shard != other.shard ? shard < other.shard : offset < other.offset;
     }
   };
-  /// Of an address in a mapped file.
+  /// The place of an address in a mapped file.
   Place PlaceOf(const char* data) const;
-  /// Relative to the checkpoint's folder.
+  /// The shard's name, relative to the checkpoint's folder.
   std::string NameOf(const Place& place) const { return names_.at(place.shard); }
 
  private:
@@ -86,7 +90,7 @@ class TensorFiles {
   std::vector<std::string> names_;
   std::vector<Shard> shards_;
   std::unordered_map<const float*, Matrix> vectors_;
-  std::map<std::string, Located> tensors_;  ///< those that are left
+  std::map<std::string, Located> tensors_;  ///< tensors not taken yet
 };
 
 }  // namespace evald::native

@@ -5,8 +5,8 @@
 namespace evald::native {
 namespace {
 
-// Loops follow each other closely, so a waiting thread looks a while before it sleeps; not long,
-// since workers may have fewer cores than threads.
+// Loops follow each other closely, so a waiting thread spins for a while before it sleeps. Not
+// long, since workers may have fewer cores than threads.
 constexpr int kSpins = 2000;
 
 // Some microseconds of one core.

@@ -7,7 +7,7 @@
 namespace evald::native {
 namespace {
 
-// How many of tokens[begin, ...) are those of `edge`.
+// The number of tokens that tokens[begin, ...) and `edge` have in common.
 size_t Along(const std::vector<int32_t>& tokens, size_t begin, const std::vector<int32_t>& edge) {
   const auto at = tokens.begin() + static_cast<int64_t>(begin);
   return static_cast<size_t>(std::mismatch(at, tokens.end(), edge.begin(), edge.end()).first - at);
@@ -47,7 +47,7 @@ WaitingTree::Node* WaitingTree::Insert(const Tokens& tokens) {
   return node;
 }
 
-// Puts a node into the edge above `node`, after `length` tokens; returns it.
+// Inserts a node into the edge above `node`, after `length` tokens, and returns it.
 WaitingTree::Node* WaitingTree::Split(Node* node, size_t length) {
   std::unique_ptr<Node>& place = node->parent->children.at(node->edge.front());
   auto upper = std::make_unique<Node>();
@@ -70,7 +70,7 @@ WaitingTree::Node* WaitingTree::NodeOf(const Tokens& tokens) {
   return node;
 }
 
-// The lowest node below which is all that shares the most with what was taken last.
+// The lowest node that contains all sequences sharing the most with the last one taken.
 const WaitingTree::Node* WaitingTree::Nearest() const {
   const Node* node = &root_;
   for (size_t at = 0; at < last_.size();) {
@@ -116,7 +116,7 @@ std::unique_ptr<Sequence> WaitingTree::Take(Sequence* sequence) {
   return taken;
 }
 
-// Removes what has become empty, and says anew how long the longest is.
+// Removes nodes that have become empty, and updates the longest lengths.
 void WaitingTree::Prune(Node* node) {
   while (node != nullptr) {
     Node* parent = node->parent;

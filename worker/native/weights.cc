@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -10,6 +13,42 @@
 #include "worker/native/families/family.h"
 
 namespace evald::native {
+
+namespace {
+
+// Whether a tensor is one of a layer beyond num_hidden_layers. The forward pass has no such layer.
+bool IsOfFurtherLayer(const std::string& tensor, const ModelConfig& config) {
+  const std::string layers = std::string(config.family->names.layers) + ".";
+  if (!tensor.starts_with(layers)) return false;
+  int64_t index = 0;
+  const char* const begin = tensor.data() + layers.size();
+  const auto [end, failure] = std::from_chars(begin, tensor.data() + tensor.size(), index);
+  return failure == std::errc() && *end == '.' && index >= config.layers;
+}
+
+// Whether a tensor is one of a head for another use than the next token. Adapters of such a head
+// are none.
+bool IsOfOtherHead(const std::string& tensor) {
+  static const std::set<std::string> kHeads = {
+      "classifier",  "critic_head", "medusa_head", "qa_outputs", "regression_head",
+      "reward_head", "rm_head",     "score",       "v_head",     "value_head"};
+  return kHeads.contains(tensor.substr(0, tensor.find('.'))) &&
+         tensor.find("lora_") == std::string::npos;
+}
+
+bool EndsAsOneOf(const std::string& tensor, const std::vector<const char*>& ends) {
+  return std::any_of(ends.begin(), ends.end(),
+                     [&](const char* end) { return tensor.ends_with(end); });
+}
+
+// What the model does without. transformers passes it over, too.
+PassedOver IsPassedOver(const std::string& tensor, const ModelConfig& config) {
+  if (EndsAsOneOf(tensor, config.family->names.passed_over)) return PassedOver::kSilently;
+  return IsOfFurtherLayer(tensor, config) || IsOfOtherHead(tensor) ? PassedOver::kWithAWord
+                                                                   : PassedOver::kNo;
+}
+
+}  // namespace
 
 int64_t Linear::outputs() const {
   int64_t sum = 0;
@@ -24,10 +63,11 @@ ModelWeights::ModelWeights(const std::filesystem::path& directory, const ModelCo
   embedding_ = files_.TakeMatrix(std::string(names.embedding) + ".weight", config.vocab_size,
                                  config.hidden_size);
   for (int64_t i = 0; i < config.layers; ++i) TakeLayer(i, config);
-  norm_ = TakeNorm(names.norm, config.hidden_size, config.norm);
+  norm_ = TakeNorm(names.norm, config.hidden_size, config.norm, config.norm_offset);
   TakeHead(config, contents);
-  files_.CheckNothingLeft(names.passed_over, fmt::format("the {} that config.json describes",
-                                                         config.family->architecture));
+  const auto passed_over = [&](const std::string& tensor) { return IsPassedOver(tensor, config); };
+  files_.CheckNothingLeft(
+      passed_over, fmt::format("the {} that config.json describes", config.family->architecture));
 }
 
 Linear ModelWeights::Take(const std::vector<std::string>& names,
@@ -42,9 +82,13 @@ Linear ModelWeights::Take(const std::vector<std::string>& names,
   return linear;
 }
 
-NormWeights ModelWeights::TakeNorm(const std::string& name, int64_t size, NormKind kind) {
+NormWeights ModelWeights::TakeNorm(const std::string& name, int64_t size, NormKind kind,
+                                   double offset) {
   NormWeights norm;
   norm.weight = files_.TakeVector(name + ".weight", size);
+  if (offset != 0) {
+    for (float& weight : norm.weight) weight += static_cast<float>(offset);
+  }
   if (kind == NormKind::kLayer) norm.bias = files_.TakeVector(name + ".bias", size);
   return norm;
 }
@@ -63,10 +107,11 @@ void ModelWeights::TakeAttention(const std::string& prefix, const ModelConfig& c
   layer->output = Take({prefix + names.output}, {hidden}, config.query_size(), config.output_bias);
   if (config.head_norm == HeadNorm::kNone) return;
   const bool each = config.head_norm == HeadNorm::kEach;
-  layer->query_norm = TakeNorm(prefix + names.query_norm,
-                               each ? config.head_dim : config.query_size(), NormKind::kRms);
-  layer->key_norm =
-      TakeNorm(prefix + names.key_norm, each ? config.head_dim : config.kv_size(), NormKind::kRms);
+  layer->query_norm =
+      TakeNorm(prefix + names.query_norm, each ? config.head_dim : config.query_size(),
+               NormKind::kRms, config.norm_offset);
+  layer->key_norm = TakeNorm(prefix + names.key_norm, each ? config.head_dim : config.kv_size(),
+                             NormKind::kRms, config.norm_offset);
 }
 
 FeedForward ModelWeights::TakeFeedForward(const std::string& prefix, const ModelConfig& config,
@@ -97,8 +142,9 @@ void ModelWeights::TakeLayer(int64_t index, const ModelConfig& config) {
   const TensorNames& names = config.family->names;
   const std::string prefix = fmt::format("{}.{}.", names.layers, index);
   const auto norm = [&](const char* name) {
-    return name == nullptr ? NormWeights()
-                           : TakeNorm(prefix + name, config.hidden_size, config.norm);
+    return name == nullptr
+               ? NormWeights()
+               : TakeNorm(prefix + name, config.hidden_size, config.norm, config.norm_offset);
   };
   LayerWeights layer;
   layer.attention_norm = norm(names.attention_norm);
@@ -118,7 +164,12 @@ void ModelWeights::TakeLayer(int64_t index, const ModelConfig& config) {
 }
 
 void ModelWeights::TakeHead(const ModelConfig& config, Contents contents) {
-  const std::string name = config.family->names.head;
+  const TensorNames& names = config.family->names;
+  std::string name = names.head;
+  if (names.other_head != nullptr && !files_.Has(name + ".weight") &&
+      files_.Has(std::string(names.other_head) + ".weight")) {
+    name = names.other_head;
+  }
   const bool present = files_.Has(name + ".weight");
   if (!config.tied_embeddings || present) {
     head_ = Take({name}, {config.vocab_size}, config.hidden_size, false);

@@ -8,14 +8,14 @@
 
 namespace evald::native {
 
-/// Weight and, for layer norms, bias. Both empty where a family has no such norm.
+/// A weight and, for layer norms, a bias. Both are empty if a family has no such norm.
 struct NormWeights {
   std::vector<float> weight;
   std::vector<float> bias;
   bool present() const { return !weight.empty(); }
 };
 
-/// y = x W^T + b, where W may lie in several matrices, one below the other.
+/// y = x W^T + b. W may be split into several matrices, one below the other.
 struct Linear {
   struct Part {
     Matrix matrix;
@@ -27,8 +27,8 @@ struct Linear {
   int64_t inputs() const { return parts.front().matrix.columns; }
 };
 
-/// One feed-forward part: what goes into the activation (gate above up, or up alone), and the way
-/// back.
+/// One feed-forward part: the matrix before the activation (gate above up, or up alone), and the
+/// one after it.
 struct FeedForward {
   Linear in;
   Linear down;
@@ -44,13 +44,13 @@ struct LayerWeights {
   std::vector<FeedForward> experts;  ///< empty without
 };
 
-/// The weights of one checkpoint, used where they lie; only norms and biases are copied. Immutable;
-/// any thread may read.
+/// The weights of one checkpoint, used in place; only norms and biases are copied. Immutable; any
+/// thread may read.
 class ModelWeights {
  public:
-  /// Throws Error(kInput) for a broken shard, a tensor that is missing, unknown, of another shape
-  /// or of a dtype that is not bf16, fp16 or fp32, naming file, tensor, found and expected.
-  /// With kComing the values of norms and biases stay zero, and nothing but headers is read.
+  /// Throws Error(kInput) for a broken shard, and for a tensor that is missing, unknown, of another
+  /// shape, or of a dtype other than bf16, fp16 or fp32, naming file, tensor, found and expected.
+  /// With kComing the values of norms and biases stay zero, and only headers are read.
   ModelWeights(const std::filesystem::path& directory, const ModelConfig& config,
                Contents contents = Contents::kThere);
 
@@ -64,7 +64,7 @@ class ModelWeights {
  private:
   Linear Take(const std::vector<std::string>& names, const std::vector<int64_t>& outputs,
               int64_t inputs, bool bias);
-  NormWeights TakeNorm(const std::string& name, int64_t size, NormKind kind);
+  NormWeights TakeNorm(const std::string& name, int64_t size, NormKind kind, double offset);
   FeedForward TakeFeedForward(const std::string& prefix, const ModelConfig& config,
                               const char* gate, const char* up, const char* down, int64_t inner);
   void TakeAttention(const std::string& prefix, const ModelConfig& config, LayerWeights* layer);

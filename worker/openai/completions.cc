@@ -18,7 +18,7 @@ namespace {
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* kWhere = "the server's reply";
 
-// A seed for this request alone, below 2^31, which every server takes.
+// A seed for this request alone, below 2^31, which every server accepts.
 int64_t SeedOf(uint64_t seed, const Request& request) {
   const std::string hash = HashHex(fmt::format("{}\n{}\n{} {} {}", seed, request.task,
                                                request.doc_id, request.idx, request.repeat));
@@ -42,7 +42,7 @@ std::vector<std::string> UsableStops(const std::vector<std::string>& until) {
   return stops;
 }
 
-// What is in force, and not sent: the server could not be told.
+// Throws for a setting that is in force and that the server cannot be told of.
 void CheckPassedOn(const CompletionsStyle& style, const Request& request) {
   static const std::set<std::string> kPassedOn = {
       "do_sample",          "temperature",    "top_k",      "top_p",         "min_p",
@@ -50,10 +50,9 @@ void CheckPassedOn(const CompletionsStyle& style, const Request& request) {
   const Json in_force = style.generation.InForce(request.sampling);
   for (const auto& [key, value] : in_force.items()) {
     if (kPassedOn.count(key) > 0 || style.extra.contains(key)) continue;
-    // A checkpoint's end tokens are known to a server that loaded it.
+    // A server that loaded the checkpoint knows its end tokens.
     if (key == "eos_token_id" && !request.sampling.settings.contains(key)) continue;
-    if (key == "remove_invalid_values")
-      continue;  // numbers that are none are the server's own affair
+    if (key == "remove_invalid_values") continue;  // invalid numbers are the server's own affair
     throw Error(
         ErrorKind::kInput,
         fmt::format("task '{}': {}: {} is in force, which the completions API has no name for",
@@ -63,7 +62,7 @@ void CheckPassedOn(const CompletionsStyle& style, const Request& request) {
   }
 }
 
-// As the native engine finds it; a server ends at its context's end.
+// The same as in the native engine, except that a server ends at its context's end.
 int MaxTokens(const CompletionsStyle& style, const Request& request,
               const GenerationSettings& settings, int prompt_tokens) {
   int most = request.sampling.max_gen_toks;
@@ -108,7 +107,7 @@ int HexValue(std::string_view digits) {
   return digits.size() == 4 ? value : -1;
 }
 
-// Python servers write lone surrogates as \uD8xx; JSON parsers refuse them.
+// Python servers write lone surrogates as \uD8xx, which JSON parsers refuse.
 std::string ReplaceLoneSurrogates(std::string_view json) {
   std::string fixed;
   fixed.reserve(json.size());
@@ -243,7 +242,7 @@ std::string ErrorText(std::string_view body) {
       }
     }
     if (inner.is_string()) text = inner.get<std::string>();
-  } catch (const Error&) {  // shown as it is
+  } catch (const Error&) {  // shown unchanged
   }
   text = ReplaceInvalidUtf8(text.substr(0, kBytesMax));
   std::replace_if(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');

@@ -14,7 +14,7 @@
 /// vLLM, SGLang, llama-server and transformers serve offer it. Pure functions.
 namespace evald::openai {
 
-/// What goes into every request.
+/// The parts that all requests share.
 struct CompletionsStyle {
   std::string model;
   bool tokens = false;   ///< the prompt as token ids; else as text
@@ -28,8 +28,8 @@ struct CompletionsStyle {
 
 /// The body of a generate_until request, with the settings that are in force: temperature, top_p,
 /// top_k, min_p, repetition_penalty and min_tokens are members of these names. Throws Error(kInput)
-/// that names a setting which no server takes, unless `extra` has it. `prompt_tokens` is needed for
-/// max_length, and keeps a checkpoint's max_new_tokens within the context; -1: not known.
+/// naming a setting that no server takes, unless `extra` has it. max_length needs `prompt_tokens`,
+/// which also keeps a checkpoint's max_new_tokens within the context; -1: not known.
 Json GenerateBody(const CompletionsStyle& style, const Request& request, int prompt_tokens = -1);
 /// The body that asks for the log-probabilities of the prompt `tokens` (echo), with one generated
 /// token, which is ignored: several servers refuse to generate none.
@@ -46,20 +46,20 @@ struct ScoredToken {
 struct Completion {
   std::string text;
   std::string finish_reason;
-  bool ended_by_eos = false;  ///< said so by a `stop_reason` of null (vLLM)
+  bool ended_by_eos = false;  ///< the server says so by a `stop_reason` of null (vLLM)
   int prompt_tokens = -1;     ///< -1: the server does not say
   int completion_tokens = -1;
   std::vector<ScoredToken> tokens;  ///< empty: no logprobs in the reply
 };
 
-/// Throws Error(kInfrastructure) for what is not a completions reply: a proxy's page, half a body.
-/// Invalid UTF-8 and lone surrogates are replaced by U+FFFD.
+/// Parses a reply. Throws Error(kInfrastructure) if the body is no completions reply, such as a
+/// proxy's page or half a body. Invalid UTF-8 and lone surrogates are replaced by U+FFFD.
 Completion ParseCompletion(std::string_view body);
 
 /// The message in an error reply, or the start of the body; at most 300 bytes, one line.
 std::string ErrorText(std::string_view body);
 
-/// `text` up to the first stop string found in it; whether there was one.
+/// Cuts `text` at the first stop string found in it. Returns whether there was one.
 bool CutAtStop(const std::vector<std::string>& stops, std::string* text);
 
 /// The answer to a generate_until request.

@@ -25,7 +25,7 @@ PromptFit FitPrompt(int max_length, bool tokens, const Tokenizer* tokenizer, Req
                                   : request->continuation_tokens.size() + 1;
   if (max_length == 0) return {};
   const auto limit = static_cast<size_t>(max_length);
-  // A token covers at least one byte, special ones in front apart.
+  // A token covers at least one byte, except the special tokens in front.
   constexpr size_t kSpecialTokens = 8;
   if (!tokens && request->context.size() + wanted + kSpecialTokens <= limit) return {};
   if (!tokens && tokenizer == nullptr) return {};

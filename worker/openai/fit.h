@@ -5,17 +5,17 @@
 
 namespace evald::openai {
 
-/// What fitting a prompt into the context took away.
+/// The tokens that were cut from a prompt to fit it into the context.
 struct PromptFit {
-  int dropped = 0;  ///< tokens, from the left
+  int dropped = 0;  ///< from the left
 };
 
-/// Cuts the prompt of `request` from the left, so that it and what is to be generated (or scored)
-/// fit into `max_length` tokens; 0 means that the length is not known, and nothing is cut. As
-/// tokens, the tokens are cut; as text, the text becomes what the kept tokens decode to. Text that
-/// cannot be measured (`tokenizer` null) is left to the server.
+/// Cuts the prompt of `request` from the left until the prompt and the tokens to generate (or to
+/// score) fit into `max_length` tokens. 0: the length is not known, nothing is cut. If `tokens`,
+/// the token ids are cut; otherwise the text becomes what the kept tokens decode to. If `tokenizer`
+/// is null, the text is left to the server.
 ///
-/// Throws Error(kInput) when nothing of the prompt (or not the continuation) would be left.
+/// Throws Error(kInput) if nothing of the prompt (or not the continuation) would be left.
 PromptFit FitPrompt(int max_length, bool tokens, const Tokenizer* tokenizer, Request* request);
 
 }  // namespace evald::openai

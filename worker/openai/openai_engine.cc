@@ -4,16 +4,17 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "evald/error.h"
+#include "http_client/transfers.h"
 #include "tokenizer/tokenizer.h"
 #include "worker/openai/completions.h"
 #include "worker/openai/fit.h"
-#include "worker/openai/http_client.h"
 #include "worker/openai/options.h"
 #include "worker/openai/self_test.h"
 #include "worker/openai/server.h"
@@ -25,13 +26,9 @@ using namespace openai;
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr double kBackOffSeconds = 0.25;
-constexpr double kBackOffSecondsMax = 10;
-constexpr double kRetryAfterSecondsMax = 60;
-
-// Refused for what it says: asking again does not help.
-bool Refused(const HttpReply& reply) {
-  return reply.status >= 400 && reply.status < 500 && reply.status != 408 && reply.status != 429;
+// Whether the server refused the request itself: asking again would not help.
+bool Refused(const http_client::Response& reply) {
+  return reply.answered() && reply.status != 200 && !http_client::IsTemporary(reply.status);
 }
 
 class OpenaiEngine : public Engine {
@@ -39,8 +36,7 @@ class OpenaiEngine : public Engine {
   explicit OpenaiEngine(const EngineOptions& options)
       : options_(ReadOptions(options.settings)),
         roots_(options.roots),
-        server_(options_, options.roots),
-        http_(server_.http_options()) {
+        server_(options_, options.roots) {
     style_.tokens = options_.tokens;
     style_.stops_max = static_cast<size_t>(options_.stops_max);
     style_.send_seed = options_.send_seed;
@@ -76,16 +72,17 @@ class OpenaiEngine : public Engine {
   int PromptTokens(const Request& request) const;
   void StartDue();
   std::chrono::milliseconds UntilNextStart(std::chrono::milliseconds budget) const;
-  Generation Answer(const Job& job, const HttpReply& reply) const;
-  void Retry(Job* job, const HttpReply& reply, const std::string& why);
-  bool Take(HttpReply&& reply, std::vector<Finished>* finished);
+  Generation Answer(const Job& job, const std::string& body) const;
+  void Retry(Job* job, const http_client::Response& reply, const std::string& why);
+  void Take(uint64_t tag, const http_client::Response& reply, std::vector<Finished>* finished);
 
   Options options_;
   ReadRoots roots_;
   Server server_;
-  HttpClient http_;
+  http_client::Transfers http_;
+  std::mt19937_64 random_{std::random_device{}()};  // for pauses only
   CompletionsStyle style_;
-  std::unique_ptr<Tokenizer> tokenizer_;  ///< null when the checkpoint's is not understood
+  std::unique_ptr<Tokenizer> tokenizer_;  ///< null if the checkpoint's tokenizer is not understood
   ScoringVerdict scoring_;
   std::map<uint64_t, Job> jobs_;
   Json report_ = Json::object();
@@ -96,7 +93,7 @@ EngineInfo OpenaiEngine::Info() const {
   info.name = "openai";
   info.version = server_.model();
   info.kinds = {RequestKind::kGenerateUntil};
-  // Before Load it is not known whether the server can score.
+  // Only after Load is it known whether the server can score.
   if (scoring_.right) info.kinds.push_back(RequestKind::kLoglikelihood);
   info.max_length = server_.max_length();
   info.deterministic = options_.deterministic;
@@ -130,7 +127,7 @@ void OpenaiEngine::Load(const std::filesystem::path& directory) {
   report_["scoring"] = {{"offered", scoring_.right}, {"reason", scoring_.reason}};
 }
 
-// Some servers say that they are healthy and load the model with the first request.
+// Some servers report that they are healthy, but load the model with the first request.
 void OpenaiEngine::WarmUp() {
   Request request;
   request.context = "Hello";
@@ -144,34 +141,27 @@ void OpenaiEngine::WarmUp() {
   request.sampling.max_gen_toks = 1;
   CompletionsStyle plain = style_;
   plain.generation = {};
-  const HttpReply reply = server_.Complete(GenerateBody(plain, request), options_.ready_timeout);
+  const http_client::Response reply =
+      server_.Complete(GenerateBody(plain, request), options_.ready_timeout);
   if (Refused(reply)) {
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: the server refused a first request with status {}: {}",
-                            server_.completions_url(), reply.status, ErrorText(reply.body)),
-                style_.tokens ? "where the server takes no token ids: `prompt: text`"
+                fmt::format("{}: the server refused a first request with {}",
+                            server_.completions_url(), WhyNot(reply)),
+                style_.tokens ? "if the server takes no token ids, use `prompt: text`"
                               : "the server must offer /v1/completions");
   }
-  if (reply.status != 200) {
+  if (!reply.ok()) {
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("{}: a first request failed: {}{}", server_.completions_url(),
-                            reply.status == 0
-                                ? reply.error
-                                : fmt::format("status {}: {}", reply.status, ErrorText(reply.body)),
-                            server_.LogTail()),
+                            WhyNot(reply), server_.LogTail()),
                 "the server must offer /v1/completions");
   }
   ParseCompletion(reply.body);
 }
 
 Completion OpenaiEngine::AskOnce(const Json& body) {
-  const HttpReply reply = server_.Complete(body, options_.request_timeout);
-  if (reply.status != 200) {
-    throw Error(ErrorKind::kInfrastructure,
-                reply.status == 0
-                    ? reply.error
-                    : fmt::format("status {}: {}", reply.status, ErrorText(reply.body)));
-  }
+  const http_client::Response reply = server_.Complete(body, options_.request_timeout);
+  if (!reply.ok()) throw Error(ErrorKind::kInfrastructure, WhyNot(reply));
   return ParseCompletion(reply.body);
 }
 
@@ -181,7 +171,7 @@ ScoringVerdict OpenaiEngine::JudgeScoring() {
   return TestScoring(style_, *tokenizer_, [this](const Json& body) { return AskOnce(body); });
 }
 
-// -1: not known, or of no use.
+// -1: not known, or not needed.
 int OpenaiEngine::PromptTokens(const Request& request) const {
   const Json in_force = style_.generation.InForce(request.sampling);
   if (!in_force.contains("max_length") && !in_force.contains("max_new_tokens")) return -1;
@@ -212,7 +202,7 @@ void OpenaiEngine::StartDue() {
   for (auto& [tag, job] : jobs_) {
     if (http_.pending() >= static_cast<size_t>(options_.concurrency)) return;
     if (job.under_way || job.not_before > now) continue;
-    http_.Start({tag, server_.completions_url(), job.body, options_.request_timeout});
+    http_.Start(tag, server_.Completion(job.body, options_.request_timeout));
     job.under_way = true;
     ++job.attempts;
   }
@@ -241,7 +231,7 @@ std::vector<Finished> OpenaiEngine::Step(std::chrono::milliseconds budget) {
     StartDue();
     const auto wait = UntilNextStart(budget);
     if (http_.pending() == 0) std::this_thread::sleep_for(wait);
-    for (HttpReply& reply : http_.Poll(wait)) Take(std::move(reply), &finished);
+    for (const auto& ended : http_.Poll(wait)) Take(ended.id, ended.response, &finished);
   } catch (...) {
     CancelAll();
     throw;
@@ -249,55 +239,46 @@ std::vector<Finished> OpenaiEngine::Step(std::chrono::milliseconds budget) {
   return finished;
 }
 
-bool OpenaiEngine::Take(HttpReply&& reply, std::vector<Finished>* finished) {
-  const auto found = jobs_.find(reply.id);
-  if (found == jobs_.end()) return false;
+void OpenaiEngine::Take(uint64_t tag, const http_client::Response& reply,
+                        std::vector<Finished>* finished) {
+  const auto found = jobs_.find(tag);
+  if (found == jobs_.end()) return;
   Job& job = found->second;
   job.under_way = false;
-  if (reply.status == 200) {
-    try {
-      finished->push_back({reply.id, Answer(job, reply)});
-      jobs_.erase(found);
-      return true;
-    } catch (const Error& e) {
-      Retry(&job, reply, e.what());
-      return false;
-    }
+  if (Refused(reply)) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: task '{}', document {}: the server refused the request with {}",
+                            server_.completions_url(), job.request.task, job.request.doc_id,
+                            WhyNot(reply)));
   }
-  if (reply.status == 0) {
-    Retry(&job, reply, reply.error);
-  } else if (reply.status == 429 || reply.status == 408 || reply.status >= 500) {
-    Retry(&job, reply, fmt::format("status {}: {}", reply.status, ErrorText(reply.body)));
-  } else {
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("{}: task '{}', document {}: the server refused the request with status "
-                    "{}: {}",
-                    server_.completions_url(), job.request.task, job.request.doc_id, reply.status,
-                    ErrorText(reply.body)));
+  if (!reply.ok()) return Retry(&job, reply, WhyNot(reply));
+  try {
+    finished->push_back({tag, Answer(job, reply.body)});
+    jobs_.erase(found);
+  } catch (const Error& e) {
+    Retry(&job, reply, e.what());
   }
-  return false;
 }
 
-void OpenaiEngine::Retry(Job* job, const HttpReply& reply, const std::string& why) {
-  if (!server_.alive()) return;  // the next Step starts it again, and this request with it
-  job->timeouts += reply.timed_out ? 1 : 0;
+// Unlike a call of http_client's own, one that ran out of time is made once more: the server may
+// have been at other work.
+void OpenaiEngine::Retry(Job* job, const http_client::Response& reply, const std::string& why) {
+  if (!server_.alive()) return;  // the next Step restarts the server and sends this request again
+  job->timeouts += reply.outcome == http_client::Outcome::kTimedOut ? 1 : 0;
   if (job->attempts > options_.retries || job->timeouts > 1) {
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("{}: task '{}', document {}: no answer after {} attempts: {}",
                             server_.completions_url(), job->request.task, job->request.doc_id,
                             job->attempts, why));
   }
-  double seconds =
-      std::min(kBackOffSeconds * static_cast<double>(1 << std::min(job->attempts - 1, 10)),
-               kBackOffSecondsMax);
-  seconds = std::max(seconds, std::min(reply.retry_after_seconds, kRetryAfterSecondsMax));
-  job->not_before = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
-  log::Warn("document {}: {}; again in {:.2f} s", job->request.doc_id, why, seconds);
+  const double draw = std::uniform_real_distribution<double>(0, 1)(random_);
+  const auto pause = http_client::RetryPause({}, job->attempts, reply.retry_after_s, draw);
+  job->not_before = Clock::now() + pause;
+  log::Warn("document {}: {}; again in {:.2f} s", job->request.doc_id, why, Seconds(pause).count());
 }
 
-Generation OpenaiEngine::Answer(const Job& job, const HttpReply& reply) const {
-  Completion completion = ParseCompletion(reply.body);
+Generation OpenaiEngine::Answer(const Job& job, const std::string& body) const {
+  Completion completion = ParseCompletion(body);
   Generation generation;
   if (job.request.kind == RequestKind::kGenerateUntil) {
     generation = GenerationOf(job.request, std::move(completion));

@@ -2,17 +2,17 @@
 
 #include <memory>
 
-#include "worker/engine.h"
+#include "worker/engine/engine.h"
 
 namespace evald {
 
-/// Drives an external server through its OpenAI-compatible completions API: one that it starts on
-/// the staged checkpoint (`command`), watches and starts again when it dies, or one that is given
-/// (`base_url`). Settings and their defaults: worker/openai/options.h.
+/// Drives an external server through its OpenAI-compatible completions API. Either the engine
+/// starts the server on the staged checkpoint (`command`), watches it and restarts it if it dies,
+/// or the server is given (`base_url`). Settings and their defaults: worker/openai/options.h.
 ///
-/// Log-likelihoods are offered only when prompts go as tokens and the self-test of Load has shown
-/// that the server scores prompts rightly; LoadReport()["scoring"] says why not. Scoring in rolling
-/// windows is not offered.
+/// Log-likelihoods are offered only if prompts go as tokens and the self-test of Load has shown
+/// that the server scores prompts correctly; otherwise LoadReport()["scoring"] says why not.
+/// Scoring in rolling windows is not offered.
 std::unique_ptr<Engine> MakeOpenaiEngine(const EngineOptions& options);
 
 }  // namespace evald

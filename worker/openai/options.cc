@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "worker/settings.h"
+#include "worker/engine/settings.h"
 
 namespace evald::openai {
 namespace {

@@ -7,16 +7,16 @@
 
 #include "checkpoint/generation_config.h"
 #include "evald/json.h"
-#include "worker/engine.h"
+#include "worker/engine/engine.h"
 
 namespace evald::openai {
 
 /// The settings of the openai engine. In `command`, `environment` and `model`, {checkpoint} stands
 /// for the staged folder, {host} for 127.0.0.1 and {port} for a free port.
 struct Options {
-  std::vector<std::string> command;  ///< starts a server; or:
-  std::string base_url;              ///< where one runs: "http://host:8000", with or without /v1
-  std::map<std::string, std::string> environment;  ///< added to the server's
+  std::vector<std::string> command;  ///< starts a server; empty: see base_url
+  std::string base_url;              ///< a running server: "http://host:8000", with or without /v1
+  std::map<std::string, std::string> environment;  ///< added to the server's environment
   std::string model;      ///< the name in requests; "": the first that /v1/models lists
   bool tokens = false;    ///< `prompt: tokens` sends token ids, `prompt: text` (default) text
   int concurrency = 8;    ///< requests under way at once
@@ -24,11 +24,11 @@ struct Options {
   int stops_max = 4;      ///< stop strings that the server takes in one request
   bool send_seed = true;  ///< a seed in every request
   bool scoring = true;    ///< false: no self-test, no log-likelihoods
-  bool deterministic = false;  ///< your word that batching does not change the server's answers
+  bool deterministic = false;  ///< the user's word that batching does not change answers
   /// The checkpoint's generation settings are in force, or left out.
   GenerationConfig::Use generation_config = GenerationConfig::Use::kCheckpoint;
   Json extra_body = Json::object();  ///< members added to every request
-  std::string health_path;           ///< "": /health, and where that is not found /v1/models
+  std::string health_path;           ///< "": /health, or /v1/models if that is not found
   std::string api_key;  ///< from the variable that `api_key_env` names; its absence is an error
   std::chrono::milliseconds ready_timeout{600 * 1000};    ///< `ready_seconds`
   std::chrono::milliseconds request_timeout{600 * 1000};  ///< `request_seconds`

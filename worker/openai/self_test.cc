@@ -24,7 +24,7 @@ constexpr const char* kPrompts[] = {
 constexpr const char* kOtherContext = "0 0 0 0 ? ? ? !";
 constexpr const char* kSuffix = " and so on";
 
-// What the checks found; thrown inside this file to leave them.
+// The reason to refuse the server; thrown within this file to end the checks.
 struct Refusal {
   std::string reason;
 };
@@ -60,7 +60,7 @@ class Tester {
   int greedy_checks_ = 0;
 };
 
-// The id of the one token that `text` is behind the prompt; none when it is not one token there.
+// The id of `text` behind the prompt; none unless it is exactly one token there.
 std::optional<int32_t> Tester::IdAfter(const std::string& prompt, const Tokens& tokens,
                                        const std::string& text) const {
   const Tokens whole = tokenizer_.Encode(prompt + text, true);

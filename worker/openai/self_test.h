@@ -12,26 +12,26 @@ namespace evald::openai {
 /// Sends one body to the completions endpoint and gives the parsed reply; throws Error.
 using Ask = std::function<Completion(const Json& body)>;
 
-/// Whether a server scores prompts rightly.
+/// Whether a server scores prompts correctly.
 struct ScoringVerdict {
   bool right = false;
   std::string reason;  ///< why not; or what was checked
 };
 
 /// Tries a server's prompt log-probabilities (echo) before they are trusted. Some servers return
-/// numbers at chance level, or shifted by a token (llama.cpp issue 27174). Checked are, over
-/// several prompts:
+/// numbers at chance level, or shifted by a token (llama.cpp issue 27174). Several prompts are
+/// tried, to check that
 ///  - there is one value per prompt token, none positive, not all alike;
 ///  - a token that the server itself names among the likeliest next ones, appended to the prompt,
-///    is scored with the probability that was named (within 0.1 nats), also when more follows it;
+///    is scored with the probability that was named (within 0.1 nats), also if more follows it;
 ///  - the likeliest of them is reported as the greedy one, another is not;
 ///  - the same token behind another context has another probability.
-/// Never throws for what the server does: an error is a reason.
+/// Never throws for what the server does: an error becomes the verdict's reason.
 ScoringVerdict TestScoring(const CompletionsStyle& style, const Tokenizer& tokenizer,
                            const Ask& ask);
 
 /// Sum of the log-probabilities of tokens [begin, end) of an echoed prompt, and whether each was
-/// the likeliest. Throws Error(kInfrastructure) when the reply has no usable value for one of them.
+/// the likeliest. Throws Error(kInfrastructure) if the reply has no usable value for one of them.
 double SumLogprobs(const Completion& completion, size_t begin, size_t end, bool* is_greedy);
 
 }  // namespace evald::openai

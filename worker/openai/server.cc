@@ -9,6 +9,7 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "evald/error.h"
+#include "http_client/problem.h"
 #include "worker/openai/completions.h"
 
 namespace evald::openai {
@@ -32,13 +33,21 @@ std::chrono::milliseconds ProbePause(bool own, int asked, double draw) {
 }
 
 Server::Server(const Options& options, ReadRoots roots)
-    : options_(options), roots_(std::move(roots)), http_(http_options()) {}
+    : options_(options), roots_(std::move(roots)) {}
 
-HttpOptions Server::http_options() const {
-  HttpOptions http;
-  http.connect_timeout = options_.connect_timeout;
-  http.bearer_token = options_.api_key;
-  return http;
+http_client::Request Server::Call(const char* method, const std::string& path,
+                                  std::chrono::milliseconds timeout) const {
+  http_client::Request request;
+  request.method = method;
+  request.url = url_ + path;
+  request.bearer_token = options_.api_key;
+  request.limits.connect = options_.connect_timeout;
+  request.limits.total = timeout;
+  return request;
+}
+
+http_client::Response Server::Probe(const std::string& path) {
+  return http_.Perform(Call("GET", path, kProbeTimeout));
 }
 
 std::string Server::LogTail() const {
@@ -112,19 +121,19 @@ void Server::WaitUntilHealthy() {
 
 bool Server::Healthy(std::string* why_not) {
   const std::string path = options_.health_path.empty() ? "/health" : options_.health_path;
-  HttpReply reply = http_.Do({0, url_ + path, "", kProbeTimeout});
+  http_client::Response reply = Probe(path);
   if (options_.health_path.empty() && (reply.status == 404 || reply.status == 405)) {
-    reply = http_.Do({0, url_ + "/v1/models", "", kProbeTimeout});
+    reply = Probe("/v1/models");
   }
-  *why_not = reply.status == 0 ? reply.error : fmt::format("status {}", reply.status);
-  return reply.status >= 200 && reply.status < 300;
+  *why_not = WhyNot(reply);
+  return reply.ok();
 }
 
 // /v1/models: {"data": [{"id": ..., "max_model_len": ... (vLLM, SGLang)}, ...]}
 void Server::AskForModel() {
-  const HttpReply reply = http_.Do({0, url_ + "/v1/models", "", kProbeTimeout});
+  const http_client::Response reply = Probe("/v1/models");
   try {
-    const Json models = reply.status == 200 ? ParseJson(reply.body, url_) : Json();
+    const Json models = reply.ok() ? ParseJson(reply.body, url_) : Json();
     const bool listed = models.is_object() && models.contains("data") && models["data"].is_array();
     for (const Json& entry : listed ? models["data"] : Json::array()) {
       if (!entry.is_object() || !entry.contains("id") || !entry["id"].is_string()) continue;
@@ -133,7 +142,7 @@ void Server::AskForModel() {
       if (max_length_ == 0) max_length_ = FieldOr(entry, "max_model_len", 0, url_);
       break;
     }
-  } catch (const Error&) {  // it lists none
+  } catch (const Error&) {  // the server lists no model
   }
   if (model_.empty() && !options_.command.empty()) model_ = checkpoint_.string();
   if (model_.empty()) {
@@ -155,8 +164,22 @@ void Server::ReadConfig() {
   }
 }
 
-HttpReply Server::Complete(const Json& body, std::chrono::milliseconds timeout) {
-  return http_.Do({0, completions_url(), ToLine(body), timeout});
+http_client::Request Server::Completion(std::string body, std::chrono::milliseconds timeout) const {
+  http_client::Request request = Call("POST", kCompletions, timeout);
+  request.headers.emplace_back("Content-Type", "application/json");
+  request.body = std::move(body);
+  return request;
+}
+
+http_client::Response Server::Complete(const Json& body, std::chrono::milliseconds timeout) {
+  return http_.Perform(Completion(ToLine(body), timeout));
+}
+
+std::string WhyNot(const http_client::Response& reply) {
+  if (!reply.answered()) return reply.error;
+  if (!reply.location.empty()) return http_client::ProblemOf(reply).detail;
+  const std::string text = ErrorText(reply.body);
+  return fmt::format("status {}{}", reply.status, text.empty() ? "" : ": " + text);
 }
 
 }  // namespace evald::openai

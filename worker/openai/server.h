@@ -8,58 +8,62 @@
 #include <string>
 
 #include "base/read_roots.h"
-#include "worker/openai/http_client.h"
+#include "http_client/client.h"
 #include "worker/openai/options.h"
 #include "worker/openai/server_process.h"
 
 namespace evald::openai {
 
-/// How long to wait before a server is asked again whether it is ready. `asked` counts the
-/// questions so far, `draw` is uniform in [0, 1). A server that was started here (`own`) is asked
-/// every 0.2 s. One that was given belongs to others and may have many workers that wait for it: it
-/// is asked after 0.5 s, then less and less often, up to 5 s, each time up to a quarter more or
-/// less, so that workers do not ask in step.
+/// The pause before a server is asked again whether it is ready. `asked` counts the questions so
+/// far; `draw` is uniform in [0, 1). A server that was started here (`own`) is asked every 0.2 s. A
+/// given server belongs to others, and many workers may wait for it: the pause is 0.5 s at first
+/// and grows to 5 s. Each pause varies by up to a quarter, so that workers do not ask in step.
 std::chrono::milliseconds ProbePause(bool own, int asked, double draw);
 
-/// The server that answers: started here or given, and waited for until it is healthy. Everything
-/// here blocks; the engine's thread is its only caller.
+/// The server that answers the requests: started here or given. Every call blocks; the engine's
+/// thread is the only caller.
 class Server {
  public:
   /// Reads the checkpoint's config.json below `roots`.
   Server(const Options& options, ReadRoots roots);
 
-  /// Starts (or finds) the server for the checkpoint and waits until it says that it is healthy.
-  /// Throws Error(kInfrastructure) with the end of the server's log when it dies or when
+  /// Starts (or finds) the server for the checkpoint and waits until the server reports that it is
+  /// healthy. Throws Error(kInfrastructure) with the end of the server's log if the server dies or
   /// `ready_timeout` passes.
   void Start(const std::filesystem::path& checkpoint);
 
-  /// True while nothing is wrong with the process (always, for a server that was given).
+  /// False once a server that was started here has ended; always true for a given server.
   bool alive() { return !process_ || process_->running(); }
-  /// Starts a server that died again. Throws Error(kInfrastructure) when it died too often.
+  /// Restarts a server that died. Throws Error(kInfrastructure) if it died too often.
   void Restart();
 
-  /// One POST to /v1/completions.
-  HttpReply Complete(const Json& body, std::chrono::milliseconds timeout);
+  /// A POST to /v1/completions; `timeout` is for the whole call.
+  http_client::Request Completion(std::string body, std::chrono::milliseconds timeout) const;
+  http_client::Response Complete(const Json& body, std::chrono::milliseconds timeout);
 
-  std::string completions_url() const { return url_ + "/v1/completions"; }
+  std::string completions_url() const { return url_ + kCompletions; }
   const std::string& url() const { return url_; }
   const std::string& model() const { return model_; }
   int max_length() const { return max_length_; }
   int restarts() const { return restarts_; }
-  HttpOptions http_options() const;
   /// "; its log ends: ..." for errors, or "".
   std::string LogTail() const;
 
  private:
+  static constexpr const char* kCompletions = "/v1/completions";
+
   void Launch();
   void WaitUntilHealthy();
   bool Healthy(std::string* why_not);
   void AskForModel();
   void ReadConfig();
+  http_client::Response Probe(const std::string& path);
+  http_client::Request Call(const char* method, const std::string& path,
+                            std::chrono::milliseconds timeout) const;
 
   Options options_;
   ReadRoots roots_;
-  HttpClient http_;
+  http_client::Client http_;
   std::unique_ptr<ServerProcess> process_;
   std::filesystem::path checkpoint_;
   std::string url_;
@@ -68,5 +72,8 @@ class Server {
   int restarts_ = 0;
   std::mt19937 random_{std::random_device{}()};  ///< for pauses only
 };
+
+/// What came in place of a completion: the failure, or the status with the server's words.
+std::string WhyNot(const http_client::Response& reply);
 
 }  // namespace evald::openai

@@ -35,8 +35,8 @@ Pipe MakePipe() {
   return {UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
-// What runs between fork and exec, and in the guardian, may only make system calls: the process
-// that forked has other threads.
+// Between fork and exec, and in the guardian, only system calls are allowed: the process that
+// forked has other threads.
 
 [[noreturn]] void RunServer(char* const* command, char* const* environment, int log) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -65,7 +65,7 @@ Pipe MakePipe() {
   ::_exit(0);
 }
 
-// The guardian holds nothing of the worker's but these two: not its socket, not its leases.
+// The guardian keeps only these two of the worker's descriptors: not its socket, not its leases.
 void CloseAllBut(int a, int b) {
   const unsigned low = static_cast<unsigned>(a < b ? a : b);
   const unsigned high = static_cast<unsigned>(a < b ? b : a);
@@ -74,7 +74,7 @@ void CloseAllBut(int a, int b) {
   ::syscall(SYS_close_range, high + 1, ~0u, 0u);
 }
 
-// Watches the server and the pipe whose other end the worker holds. Ends as the server ended.
+// Watches the server, and the pipe whose other end the worker holds. Exits as the server ended.
 [[noreturn]] void RunGuardian(char* const* command, char* const* environment, int life, int log) {
   ::setsid();
   CloseAllBut(life, log);
@@ -90,7 +90,7 @@ void CloseAllBut(int a, int b) {
     if (entries[0].revents != 0) EndGroup(server, pidfd);
     int status = 0;
     if (::waitpid(server, &status, WNOHANG) != server) continue;
-    ::kill(-server, SIGKILL);  // what it left behind
+    ::kill(-server, SIGKILL);  // processes that the server left behind
     if (WIFSIGNALED(status)) ::_exit(128 + WTERMSIG(status));
     ::_exit(WEXITSTATUS(status));
   }

@@ -13,25 +13,26 @@
 
 namespace evald::openai {
 
-/// An external server that this process started. It runs in a process group of its own, watched by
-/// a small guardian process in a session of its own: when this process ends, however it ends, the
-/// guardian sees their pipe close and kills the whole group. What the server prints goes to this
+/// An external server that this process started. The server runs in a process group of its own,
+/// watched by a small guardian process in a session of its own. However this process ends, the
+/// guardian sees their pipe close and kills the whole group. The server's output goes to this
 /// process's standard error; the last of it is kept for error messages.
 class ServerProcess {
  public:
   /// Starts `command` (found on PATH) with `environment` added to this process's own. Throws
-  /// Error(kInfrastructure). A command that cannot be executed shows as one that ended with 127.
+  /// Error(kInfrastructure) if no process can be started. If the command cannot be executed, the
+  /// process ends with status 127.
   ServerProcess(const std::vector<std::string>& command,
                 const std::map<std::string, std::string>& environment);
-  /// SIGTERM to the group, SIGKILL after 5 s.
+  /// Sends SIGTERM to the group, and SIGKILL after 5 s.
   ~ServerProcess();
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
   bool running();
-  /// "exit status 1", "signal 9": how it ended, once it is not running.
+  /// "exit status 1", "signal 9": how the server ended, once it no longer runs.
   std::string ending() const { return ending_; }
-  /// The last 4 KiB that it printed.
+  /// The last 4 KiB of the server's output.
   std::string LogTail() const;
 
  private:
@@ -48,7 +49,7 @@ class ServerProcess {
   std::thread reader_;
 };
 
-/// A TCP port of 127.0.0.1 on which nobody listened just now.
+/// A TCP port of 127.0.0.1 on which nobody listens at this moment.
 int FreePort();
 
 }  // namespace evald::openai

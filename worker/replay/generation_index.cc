@@ -15,11 +15,10 @@ namespace {
 
 constexpr size_t kEntriesMax = 1'000'000;
 constexpr size_t kLineBytesMax = 64 << 20;
-constexpr uint64_t kBytesMax =
-    uint64_t{64} << 30;  // read from the first byte to the last before anything is answered
-constexpr size_t kValuesMax = 1'000'000;  // of a line
+constexpr uint64_t kBytesMax = uint64_t{64} << 30;  // all of it is read before anything is answered
+constexpr size_t kValuesMax = 1'000'000;            // in one line
 
-// Whoever named the file may have made it for this: a line takes the worker's memory as a tree.
+// The number of values in a line is bounded: parsed, a malicious line could fill the memory.
 Generation Read(std::string_view line, const std::string& where) {
   return GenerationFromJson(ParseJson(line, where, kValuesMax), where);
 }
@@ -59,7 +58,8 @@ void GenerationIndex::AddFolder(const ReadFolder& folder) {
   }
 }
 
-// Which of two answers counted stands in a database that is not here: order of names would guess.
+// Throws if two answers to one request differ. The database that says which of them counted is not
+// here, and the order of the files' names says nothing.
 void GenerationIndex::CheckEqual(const std::string& task, const Generation& generation,
                                  const Place& first, const std::string& where) const {
   const auto& [name, file] = files_[first.file];
@@ -87,8 +87,8 @@ void GenerationIndex::AddFile(const UniqueFd& fd, const fs::path& path, const st
   size_t number = 0;
   for (size_t begin = 0; begin < all.size(); ++begin) {
     ++number;
-    const std::string_view within =
-        all.substr(begin, kLineBytesMax + 1);  // a file may be a hole of a terabyte
+    // A sparse file may have a hole of a terabyte
+    const std::string_view within = all.substr(begin, kLineBytesMax + 1);
     const size_t end = begin + std::min(within.find('\n'), within.size());
     if (end - begin > kLineBytesMax) {
       throw Error(

@@ -9,22 +9,21 @@
 #include "base/file.h"
 #include "base/read_roots.h"
 #include "evald/generation.h"
-#include "worker/generations_file.h"
+#include "worker/engine/request_key.h"
 
 namespace evald {
 
-/// Finds generations in files by task and key. Files are mapped; the index holds about 64 bytes a
-/// line. Any thread may read once it is made.
+/// Finds generations in files by task and key. The files are mapped; the index takes about 64 bytes
+/// a line. Once the index is made, any thread may read it.
 class GenerationIndex {
  public:
-  /// See MakeReplayEngine for what `path` may be. Throws Error(kInput) naming file and line for a
-  /// line that is not a generation, for two lines of one key that differ (which of them counted
-  /// cannot be told), and for a path that is not there or holds no generations. Half-written files
-  /// (*.part) and those that did not count (*.superseded) are passed over.
-  /// All files are read below `roots`.
+  /// `path`: see MakeReplayEngine. All files are read below `roots`. Half-written files (*.part)
+  /// and files that did not count (*.superseded) are skipped. Throws Error(kInput) if the path does
+  /// not exist or holds no generations, if a line is no generation, or if two lines of one key
+  /// differ (nothing tells which of them counted); the error for a line names its file and number.
   explicit GenerationIndex(const std::filesystem::path& path, const ReadRoots& roots = {});
 
-  /// Throws Error(kInput) when there is none, or when it is of another kind.
+  /// Throws Error(kInput) if there is no such generation, or if it is of another kind.
   Generation Find(const std::string& task, const RequestKey& key, RequestKind kind);
 
   uint64_t bytes() const { return bytes_; }

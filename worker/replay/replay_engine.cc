@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "evald/error.h"
+#include "worker/engine/settings.h"
 #include "worker/replay/generation_index.h"
-#include "worker/settings.h"
 
 namespace evald {
 namespace {

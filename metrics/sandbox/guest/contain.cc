@@ -1,4 +1,4 @@
-// What is taken from a program before it begins.
+// The restrictions that a program gets before it begins.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 namespace evald::guest {
 namespace {
 
-/// The only writable place: empty, of a bounded size, gone with the mount namespace.
+/// Enters the only writable folder: empty, of a bounded size, gone with the mount namespace.
 void EnterFreshFolder(const Program& program) {
   const Zygote& zygote = *program.zygote;
   if (!zygote.config.namespaces) {
@@ -37,9 +37,9 @@ void EnterFreshFolder(const Program& program) {
   if (chdir("/tmp") != 0) FailSetup(program.setup, "chdir(/tmp)");
 }
 
-/// Standard streams on a /dev/null that is opened for this program (the zygote's own is one open
-/// file for all programs: its flags and its owner would be theirs in common), and no other
-/// descriptor.
+/// Opens /dev/null for this program's standard streams, and closes all other descriptors. (The
+/// zygote's own /dev/null is one open file for all programs, which would share its flags and its
+/// owner.)
 void KeepNoDescriptors(SetupPage* setup) {
   const int null = open("/dev/null", O_RDWR | O_NOCTTY);
   if (null < 0) FailSetup(setup, "open(/dev/null)");
@@ -61,7 +61,8 @@ void Limit(SetupPage* setup, int resource, uint64_t value, const char* name) {
 }
 
 void SetLimits(const ZygoteConfig& config, SetupPage* setup) {
-  // The supervisor's clock decides; this one counts in ticks and bounds what it does not see.
+  // The supervisor's clock decides. This limit counts in ticks and bounds what the supervisor does
+  // not see.
   Limit(setup, RLIMIT_CPU, config.cpu_limit_us / 1000000 + 2, "RLIMIT_CPU");
   Limit(setup, RLIMIT_AS, config.memory_bytes, "RLIMIT_AS");
   Limit(setup, RLIMIT_FSIZE, config.tmpfs_bytes, "RLIMIT_FSIZE");
@@ -74,7 +75,7 @@ void SetLimits(const ZygoteConfig& config, SetupPage* setup) {
   if (config.task_limit != 0) Limit(setup, RLIMIT_NPROC, config.task_limit, "RLIMIT_NPROC");
 }
 
-/// Straight system calls: libc's wrappers would signal threads that this process does not have.
+/// Direct system calls: libc's wrappers would signal threads that this process does not have.
 void BecomeProgramUser(const ZygoteConfig& config, SetupPage* setup) {
   const uint32_t id = config.program_uid;
   if (id == 0) return;
@@ -124,7 +125,8 @@ void StartProgram(Program& program) {
   }
   SetOption(setup, PR_SET_DUMPABLE, 0, "PR_SET_DUMPABLE");
   SetOption(setup, PR_SET_NO_NEW_PRIVS, 1, "PR_SET_NO_NEW_PRIVS");
-  SetOption(setup, PR_SET_PDEATHSIG, SIGKILL, "PR_SET_PDEATHSIG");  // a change of user clears it
+  // After the change of user, which clears it
+  SetOption(setup, PR_SET_PDEATHSIG, SIGKILL, "PR_SET_PDEATHSIG");
   SetLimits(zygote.config, setup);
   InstallFilter(zygote, setup);
   RunProgram(program);

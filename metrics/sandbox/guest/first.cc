@@ -2,8 +2,8 @@
 //
 // The kernel ignores signals without a handler in the first process of a namespace, and gives
 // orphans to it. A program in that place would survive `raise_signal(SIGKILL)` or an alarm, which
-// end it under code_eval. So an idle process takes the place. It shares the zygote's memory, as a
-// thread does, and costs no copy of page tables.
+// end it under code_eval. So an idle process takes the place. Like a thread it shares the zygote's
+// memory, so no page tables are copied.
 
 #include <errno.h>
 #include <sched.h>
@@ -21,13 +21,13 @@ namespace {
 
 alignas(64) char g_stack[16 << 10];
 
-/// Every signal is blocked here, or a handler of Python's would run in the zygote's memory. SIGKILL
-/// ends the process.
+/// Every signal is blocked here: otherwise a handler of Python's would run in the zygote's memory.
+/// SIGKILL ends the process.
 int Idle(void*) {
   for (;;) syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
 }
 
-/// This process: the way back to its own pid namespace.
+/// A descriptor of this process, by which it returns to its own pid namespace.
 int OwnPidfd() {
   static int pidfd = -1;
   if (pidfd < 0) pidfd = static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));

@@ -5,7 +5,7 @@
 
 #include "metrics/sandbox/guest/guest.h"
 
-// Of Python's stable ABI; the interpreter that loads this library defines them.
+// Parts of Python's stable ABI. The interpreter that loads this library defines them.
 extern "C" {
 using Py_ssize_t = ssize_t;
 void PyOS_AfterFork_Child(void);
@@ -30,7 +30,7 @@ void AppendText(CompletionPage* page, const char* text) {
   page->detail_bytes = used;
 }
 
-/// Appends a Python string; what cannot be had (str() may itself raise) is left out.
+/// Appends a Python string. A string that cannot be read (str() may itself raise) is left out.
 void AppendObject(CompletionPage* page, PyObject* text) {
   PyObject* bytes = text == nullptr ? nullptr : PyUnicode_AsEncodedString(text, "utf-8", "replace");
   const char* data = bytes == nullptr ? nullptr : PyBytes_AsString(bytes);
@@ -38,7 +38,7 @@ void AppendObject(CompletionPage* page, PyObject* text) {
   PyErr_Clear();
 }
 
-/// Notes what the program raised, unless a process is at its end that the program forked.
+/// Records the exception that the program raised, unless this process was forked by the program.
 void RecordException() {
   CompletionPage* const page = OwnCompletion();
   if (page == nullptr) return;
@@ -57,7 +57,7 @@ void RecordException() {
 
 void RunProgram(const Program& program) {
   PyOS_AfterFork_Child();
-  // From here on the program could at most claim its own end, not a failure of the sandbox.
+  // From here on the program can at most fake its own end, but not a failure of the sandbox.
   munmap(program.setup, sizeof(*program.setup));
   PyObject* source = PyUnicode_DecodeUTF8(
       program.source, static_cast<Py_ssize_t>(program.request.source_bytes), "replace");
@@ -70,8 +70,8 @@ void RunProgram(const Program& program) {
     RecordException();
     _exit(1);
   }
-  if (OwnCompletion() == nullptr)
-    _exit(1);  // a fork shall not learn by its status how the tests went
+  // A fork must not learn from its status how the tests went
+  if (OwnCompletion() == nullptr) _exit(1);
   RecordCompletion();
   _exit(0);
 }

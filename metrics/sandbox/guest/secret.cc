@@ -1,11 +1,11 @@
-// The secret of a program's process: where it lies and what it looks like is drawn for each
-// program.
+// The secret of a program's process. Its place and its form are drawn anew for each program.
 //
-// Every program's process is a fork of one zygote without address space randomisation, so all that
-// the zygote has mapped lies at the same address in each. The nonce and the pages shared with the
-// zygote must not: they move to a random address, the nonce split in two halves at a random offset.
-// No memory at a known address holds that address: the kernel keeps it, as the head of the thread's
-// list of robust futexes (set_robust_list(2)), which is empty and which a fork does not inherit.
+// Every program's process is a fork of one zygote without address space randomisation, so
+// everything that the zygote has mapped has the same address in each. The nonce and the pages
+// shared with the zygote must not: they move to a random address, the nonce in two halves at a
+// random offset. No memory at a known address holds that address. The kernel keeps it, as the head
+// of the thread's list of robust futexes (set_robust_list(2)), which is empty and which a fork does
+// not inherit.
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -20,17 +20,16 @@
 namespace evald::guest {
 namespace {
 
-constexpr uint64_t kPlaceStep = 64 << 10;  // a multiple of every page size
 constexpr int kPlaceTries = 64;
 
 struct Secret {
-  robust_list_head head;  ///< what the kernel knows; an empty list points to itself
+  robust_list_head head;  ///< known to the kernel; an empty list points to itself
   uint8_t pad[sandbox::kNonceBytes];
   uint8_t padded_nonce[sandbox::kNonceBytes];  ///< the nonce, xor `pad`
   CompletionPage* completion;
 };
 
-/// The program's own process. It alone reports: what it forks has other ids.
+/// The program's own process. Only this one reports: processes that it forks have other ids.
 pid_t g_first_process = 0;
 
 pid_t ProcessId() { return static_cast<pid_t>(syscall(SYS_getpid)); }
@@ -39,13 +38,14 @@ void Draw(SetupPage* setup, void* bytes, size_t count) {
   if (getrandom(bytes, count, 0) != static_cast<ssize_t>(count)) FailSetup(setup, "getrandom()");
 }
 
-/// A free range of addresses of this size, reserved. From 47 bits of address space, or 38 where
-/// pages are mapped in three levels only.
+/// Reserves a free range of addresses of this size, from 47 bits of address space, or from 38 if
+/// pages are mapped in only three levels.
 void* DrawPlace(SetupPage* setup, size_t bytes) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   for (int i = 0; i < kPlaceTries; ++i) {
     uint64_t place = 0;
     Draw(setup, &place, sizeof(place));
-    place &= (1ull << (i < kPlaceTries / 2 ? 47 : 38)) - kPlaceStep;
+    place &= (1ull << (i < kPlaceTries / 2 ? 47 : 38)) - page;
     if (place < (1ull << 32)) continue;
     void* const wanted = reinterpret_cast<void*>(place);
     void* const got =
@@ -57,7 +57,7 @@ void* DrawPlace(SetupPage* setup, size_t bytes) {
   FailSetup(setup, "mmap(a random address)");
 }
 
-/// Not inlined, so that its frame, which holds the address, is overwritten by WipeStack.
+/// Not inlined, so that WipeStack overwrites its frame, which holds the address.
 __attribute__((noinline)) void MoveSecret(Program& program) {
   constexpr size_t kBytes = sizeof(SecretPages);
   void* const place = DrawPlace(program.setup, kBytes);

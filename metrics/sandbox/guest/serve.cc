@@ -1,4 +1,4 @@
-// The zygote's loop: reads a program, has it run, reports.
+// The zygote's loop: reads a program, has it run, and reports.
 
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -14,7 +14,7 @@
 
 #include "metrics/sandbox/guest/guest.h"
 
-// Of Python's stable ABI.
+// Parts of Python's stable ABI.
 extern "C" {
 PyObject* PyEval_GetBuiltins(void);
 PyObject* PyDict_GetItemString(PyObject* dict, const char* key);
@@ -74,7 +74,7 @@ bool SendReady() {
   return SendAll(&ready, sizeof(ready));
 }
 
-/// False when the runner has gone or there is no memory: the zygote then ends.
+/// False if the runner is gone or there is no memory. The zygote then ends.
 bool ServeOne(Program* program) {
   ProgramRequest& request = program->request;
   if (!ReadAll(&request, sizeof(request)) || request.magic != kWireMagic) return false;
@@ -97,9 +97,9 @@ bool ServeOne(Program* program) {
 
 }  // namespace
 
-/// The start function of the extension module that this library claims to be: zygote.py imports it
-/// once, and the import never ends. So no ctypes is in the interpreter, with which Python code
-/// could load it otherwise. A program that imports it again gets a SystemError.
+/// The start function of the extension module that this library claims to be. zygote.py imports it
+/// once, and the import never returns. So the interpreter has no ctypes, with which Python code
+/// could otherwise load the library. A program that imports it again gets a SystemError.
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit_evald_guest() {
   if (g_serving) return nullptr;
   g_serving = true;
@@ -112,7 +112,8 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit_evald_guest()
   program.setup = static_cast<SetupPage*>(SharedPages(sizeof(SetupPage)));
   if (program.secret == nullptr || program.setup == nullptr) _exit(1);
   if (!ReadConfig()) _exit(1);
-  if (g_zygote.config.allow_ctypes == 0 && !RefuseMemoryAccess()) _exit(1);
+  if (g_zygote.config.allow_ctypes == 0 && !RefuseMemoryAccess(g_zygote.config.namespaces != 0))
+    _exit(1);
   if (!g_zygote.config.namespaces) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   if (!SendReady()) _exit(1);
   while (ServeOne(&program)) {

@@ -1,13 +1,13 @@
 // SQLite without its function fts3_tokenizer.
 //
-// `select fts3_tokenizer(name, ?)` takes a blob for the address of a table of functions, which
-// full-text search then calls: with that a program can do what it could do with ctypes. SQLite's
-// own switch against it (SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER) lets parameters through. Here the
-// function is replaced in each connection when that is opened (sqlite3_auto_extension,
+// `select fts3_tokenizer(name, ?)` takes a blob as the address of a table of functions, which
+// full-text search then calls: a program could do with it what ctypes can do. SQLite's own switch
+// against it (SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER) lets parameters through. Here the function is
+// replaced in each connection when it is opened (sqlite3_auto_extension,
 // https://sqlite.org/c3ref/auto_extension.html), after SQLite has registered its own. The
-// replacement has the same name, number of arguments and encoding, so the original is gone: a
-// program that takes the replacement away, with `create_function(name, 2, None)`, has no such
-// function.
+// replacement has the same name, number of arguments and encoding, so the original is gone. A
+// program that removes the replacement, with `create_function(name, 2, None)`, has no such function
+// at all.
 
 #include <dlfcn.h>
 
@@ -16,7 +16,7 @@
 namespace evald::guest {
 namespace {
 
-// Of SQLite's stable interface (sqlite3.h).
+// Parts of SQLite's stable interface (sqlite3.h).
 constexpr int kSqliteOk = 0;
 constexpr int kSqliteUtf8 = 1;
 using SqlFunction = void (*)(void* context, int count, void** values);
@@ -55,18 +55,18 @@ bool Find(void* library, const char* name, Function* function) {
 }  // namespace
 
 bool TameSqlite(const char* path) {
-  // Stays open. The module's own SQLite is found, whether in a library that it names or within
-  // itself.
+  // The library stays open. This finds the module's own SQLite, in a library that it names or
+  // within the module.
   void* const library = dlopen(path[0] == '\0' ? nullptr : path, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return path[0] != '\0';  // the import will say why
+  if (library == nullptr) return path[0] != '\0';  // the import will report the reason
   Sqlite found;
   if (!Find(library, "sqlite3_auto_extension", &found.auto_extension) ||
       !Find(library, "sqlite3_create_function", &found.create_function) ||
       !Find(library, "sqlite3_result_error", &found.result_error)) {
     return false;
   }
-  // A program may claim to import from another file (sys.audit): one SQLite must not be given
-  // another's functions.
+  // A program may claim to import from another file (sys.audit). One SQLite must not get another's
+  // functions.
   if (g_sqlite.auto_extension != nullptr) return g_sqlite.auto_extension == found.auto_extension;
   g_sqlite = found;
   return found.auto_extension(reinterpret_cast<void (*)()>(OnConnection)) == kSqliteOk;

@@ -34,7 +34,7 @@ bool RunnerHasGone() {
   return recv(sandbox::kControlFd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/// Without namespaces nothing dies by itself with this process.
+/// Without namespaces, nothing ends by itself with this process.
 [[noreturn]] void EndZygote(const Zygote& zygote, int pidfd) {
   syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0);
   if (!zygote.config.namespaces) {
@@ -45,7 +45,7 @@ bool RunnerHasGone() {
   _exit(0);
 }
 
-/// CPU time of the process `pid` so far, all its threads; 0 when it cannot be told.
+/// CPU time of the process `pid` so far, over all its threads; 0 if it is unknown.
 uint64_t ProcessCpuNanos(pid_t pid) {
   clockid_t clock;
   timespec used;
@@ -53,8 +53,8 @@ uint64_t ProcessCpuNanos(pid_t pid) {
   return static_cast<uint64_t>(used.tv_sec) * 1000000000 + static_cast<uint64_t>(used.tv_nsec);
 }
 
-/// Waits for the program's process to end; kills it when it has used up its CPU time or the wall
-/// limit is reached. Returns what the latter came to. `cpu_us` becomes the most CPU time that the
+/// Waits for the program's process to end. Kills it when it has used up its CPU time or reached the
+/// wall limit; returns the verdict on the wall limit. Sets `cpu_us` to the most CPU time that the
 /// program's processes were seen to have used together.
 WallVerdict WaitWithinLimits(const Zygote& zygote, const ProgramRequest& request, pid_t pid,
                              int pidfd, uint64_t* cpu_us) {
@@ -68,7 +68,7 @@ WallVerdict WaitWithinLimits(const Zygote& zygote, const ProgramRequest& request
     *cpu_us = Larger(*cpu_us, own_cpu_ns / 1000);
     if (may_fork) *cpu_us = Larger(*cpu_us, TreeCpuMicros());
     if (wall.IsDue()) {
-      // The waits of other processes are not known.
+      // The waits of other processes are unknown.
       const Waiting unknown = {false, false, 0};
       verdict = wall.Judge(*cpu_us, may_fork ? unknown : WaitingOf(pidfd, own_cpu_ns));
     }
@@ -79,7 +79,7 @@ WallVerdict WaitWithinLimits(const Zygote& zygote, const ProgramRequest& request
     if (ready <= 0) continue;
     if (watched[0].revents != 0) return WallVerdict::kWithin;
     if (RunnerHasGone()) EndZygote(zygote, pidfd);
-    watched[1].fd = -1;  // the next request came early: it waits
+    watched[1].fd = -1;  // the next request came early and waits
   }
   syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0);
   return verdict;
@@ -106,7 +106,7 @@ void FailStart(ProgramReport* report, const char* step) {
 }
 
 /// Clones the program's process. With namespaces it is not the first process of its pid namespace.
-/// nullptr, or the step that failed, with errno.
+/// Returns nullptr, or the step that failed, with errno.
 const char* CloneProgram(Program& program, FirstProcess* first, pid_t* pid, int* pidfd) {
   uint64_t flags = CLONE_PIDFD | SIGCHLD;
   if (program.zygote->config.namespaces) {
@@ -123,8 +123,7 @@ const char* CloneProgram(Program& program, FirstProcess* first, pid_t* pid, int*
   return program.zygote->config.namespaces ? LeavePidNamespace() : nullptr;
 }
 
-/// A program that waited for a disk was slowed by the host: pages that it touched, or files that it
-/// read.
+/// Whether the program waited for a disk, for pages or files: then the host slowed it.
 bool WaitedForDisk(const rusage& usage) { return usage.ru_majflt > 0 || usage.ru_inblock > 0; }
 
 }  // namespace
@@ -159,7 +158,7 @@ void Supervise(Zygote& zygote, Program& program, ProgramReport* report) {
   if (const char* failed = CloneProgram(program, &first, &pid, &pidfd)) {
     FailStart(report, failed);
     EndPidNamespace(first);
-    if (pid > 0) _exit(1);  // whatever came of the process ends with this one
+    if (pid > 0) _exit(1);  // the cloned process ends with this one
     return;
   }
   uint64_t seen_cpu_us = 0;
@@ -169,7 +168,7 @@ void Supervise(Zygote& zygote, Program& program, ProgramReport* report) {
   memset(&usage, 0, sizeof(usage));
   while (wait4(pid, &report->wait_status, __WALL, &usage) < 0 && errno == EINTR) {
   }
-  report->cpu_us = CpuMicros(usage);  // and of what it has waited for
+  report->cpu_us = CpuMicros(usage);  // its own, and that of children for which it has waited
   const uint64_t orphans_cpu_us = EndPidNamespace(first);
   if (zygote.config.allow_processes != 0) report->cpu_us += orphans_cpu_us;
   if (!zygote.config.namespaces) {

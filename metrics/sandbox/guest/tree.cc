@@ -1,4 +1,4 @@
-// The processes below this one and the CPU time they have used, as /proc tells (proc(5)).
+// The processes below this one and the CPU time that they have used, from /proc (proc(5)).
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ using sandbox::kProcFd;
 
 constexpr size_t kProcessesMax = 4096;
 
-/// This process, as the /proc of kProcFd numbers it; 0 when it does not show.
+/// The number of this process in the /proc of kProcFd; 0 if it is not shown.
 long OwnNumber() {
   char text[32] = {};
   const ssize_t bytes = readlinkat(kProcFd, "self", text, sizeof(text) - 1);
@@ -29,7 +29,7 @@ struct Processes {
   size_t count;
 };
 
-/// Adds the children that one thread has forked. False when /proc does not tell them.
+/// Adds the children that one thread has forked. False if /proc does not list them.
 bool AddChildrenOf(long process, const char* thread, Processes* found) {
   char path[320];
   snprintf(path, sizeof(path), "%ld/task/%s/children", process, thread);
@@ -64,8 +64,8 @@ bool AddChildren(long process, Processes* found) {
   return told;
 }
 
-/// User and system time of a process and of the children that it has waited for (fields 14 to 17 of
-/// its stat, which follow the last parenthesis of its name), in ticks.
+/// User and system time of a process and of the children for which it has waited, in ticks (fields
+/// 14 to 17 of its stat, which follow the last parenthesis of its name).
 uint64_t TicksOf(long process) {
   char path[64];
   snprintf(path, sizeof(path), "%ld/stat", process);

@@ -1,4 +1,4 @@
-// What a program has waited for a processor, as the kernel counts it for each thread
+// The time that a program has waited for a processor, which the kernel counts for each thread
 // (/proc/PID/task/TID/schedstat, Documentation/scheduler/sched-stats.rst: time on a processor, time
 // on a run queue, in ns).
 
@@ -14,10 +14,10 @@
 namespace evald::guest {
 namespace {
 
-/// A thread that has ended takes its counts along. It has used at least this much processor time.
+/// The counts of a thread vanish when it ends. A thread has used at least this much processor time.
 constexpr uint64_t kEndedThreadNs = 20'000;
 
-/// The process behind `pidfd` as the /proc of kProcFd numbers it; 0 when it does not show.
+/// The number of the process behind `pidfd` in the /proc of kProcFd; 0 if it is not shown.
 long NumberOf(int pidfd) {
   char path[64];
   snprintf(path, sizeof(path), "self/fdinfo/%d", pidfd);
@@ -29,7 +29,7 @@ long NumberOf(int pidfd) {
 struct Threads {
   uint64_t ran_ns;
   uint64_t waited_ns;
-  bool runnable;  ///< one of them runs or waits for a processor at this moment
+  bool runnable;  ///< one of them runs or waits for a processor now
 };
 
 bool AddThread(long process, const char* thread, Threads* threads) {

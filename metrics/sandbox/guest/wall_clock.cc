@@ -3,8 +3,8 @@
 namespace evald::guest {
 namespace {
 
-/// The zygote, which looks every 50 ms, was frozen too (a paused container): no load keeps it
-/// waiting for so long.
+/// After such a gap the zygote, which looks every 50 ms, was frozen too (a paused container): no
+/// load keeps it waiting for so long.
 constexpr uint64_t kFrozenUs = 5'000'000;
 
 }  // namespace
@@ -26,7 +26,7 @@ bool WallClock::IsDue() {
 WallVerdict WallClock::Judge(uint64_t cpu_us, const Waiting& waiting) {
   const uint64_t elapsed_us = NowMicros() - start_;
   const bool at_end = elapsed_us >= limit_us_ * windows_max_;
-  // A wait that goes on now is not counted yet.
+  // A wait that is still going on is not counted yet.
   if (waiting.runnable && !at_end) return WallVerdict::kWithin;
   const uint64_t waited_us = waiting.known ? waiting.us : 0;
   const uint64_t own_us = waited_us < elapsed_us ? elapsed_us - waited_us : 0;

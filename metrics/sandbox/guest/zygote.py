@@ -16,6 +16,7 @@ import io
 import os
 import random
 import shutil
+import site
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,10 @@ textwrap threading time traceback types typing unicodedata uuid warnings zlib"""
 # What code_eval's executor has imported before its guard. multiprocessing asks for the working folder when it is
 # imported, which the guard takes away.
 EXECUTOR = "concurrent.futures multiprocessing platform signal".split()
+
+# Modules within the interpreter's own file. Their code comes out of bytes (CPython 3.13 and later), which programs are
+# refused (bytecode.cc).
+FROZEN = "importlib.machinery importlib.util ntpath runpy zipimport".split()
 
 # The names that code_eval's guard takes away.
 GUARDED = {
@@ -72,9 +77,10 @@ class ProgramStream(io.StringIO):
 
 def warm():
     sys.modules["_ctypes"] = None  # no module shall load it in passing
-    for name in WARM + EXECUTOR:
+    for name in WARM + EXECUTOR + FROZEN:
         importlib.import_module(name)
     del sys.modules["_ctypes"]
+    site.setcopyright()  # builtins that come with `site`, which -S leaves out
     tempfile.tempdir = "/tmp"  # found out by then in code_eval; the guard would forbid it
     # A fork reseeds `random` from the kernel; a score must not depend on that.
     os.register_at_fork(after_in_child=functools.partial(random.seed, 0))

@@ -6,7 +6,7 @@
 
 namespace evald {
 
-/// All that is open of the first dataset, in the run's order, of which anything is: the trial of
+/// All open documents of the first dataset, in the run's order, that has any. This is the trial of
 /// executors that take a dataset as one job.
 std::vector<Cut> NextDataset(const OpenWork& work);
 

@@ -7,9 +7,9 @@
 namespace evald {
 namespace {
 
-// Of a device's share of the open work, what one trial takes: guided self-scheduling
-// (Polychronopoulos and Kuck, 1987), in which trials shrink as the end comes near. Four rather than
-// one, because shares are only expected.
+// A trial takes one part in kRounds of a device's share of the open work: guided self-scheduling
+// (Polychronopoulos and Kuck, 1987), in which trials shrink towards the end. Four rather than one,
+// because shares are only expected.
 constexpr double kRounds = 4;
 // A task is tried out before any is done in bulk when it may hold up the end: when more than this
 // part of a device's share follows its documents. A quarter of a device's places is enough to learn
@@ -18,29 +18,28 @@ constexpr double kTriedShare = 1.0 / 16;
 constexpr double kTriedPlaces = 0.25;
 constexpr size_t kTasksPerTrialMax = 16;
 constexpr double kLittleKnown = 2.5;  // as a factor of doubt
-// Of a trial's documents over the prefix that it computes for them: so many times as long are worth
-// it where it must be, and a trial may be so many times as long where the prefix is what makes it
-// long.
+// A trial's documents over the prefix that it computes for them. They must take at least
+// kWorthPrefixes times as long where that can be had. A long prefix may make the trial up to
+// kPrefixesMax times as long as itself.
 constexpr double kWorthPrefixes = 4;
 constexpr double kPrefixesMax = 10;
 
-/// evald's own. Documents are cut into trials when a device asks, not before:
+/// evald's own policy. Documents are cut into trials when a device asks, not before:
 ///
-/// - Order: the task first whose last document is followed by most: its own time and then that of
-/// its
-///   scoring. This is Jackson's rule (the largest delivery time first), which is optimal on one machine
-///   and, with jobs as small as documents, nearly so on many. So what takes long to score starts first,
-///   then what has long requests, and short documents are left to fill the end. Ties: the larger first.
-/// - Before that, of each task that is expected to have a long tail, a few documents. If it is
-/// longer than
-///   expected, this is known while there is still time.
-/// - Size: a quarter of a device's share of what is open, and not so little that leasing and the
-///   prefix that is computed again cost more than `overhead_share` of it. Of a task that is little known,
-///   by what it may cost. A prefix that is dearer than trials are long makes them longer; what would be
-///   left for a trial that is mostly prefix goes along with the one before.
+/// - Order: first the task whose last document is followed by most time: its own, then that of its
+///   scoring. This is Jackson's rule (the largest delivery time first). It is optimal on one
+///   machine and nearly so on many, with jobs as small as documents. Tasks that are slow to score
+///   start first, then tasks with long requests; short documents fill the end. Ties: the larger
+///   task first.
+/// - Before that, a few documents of each task that is expected to have a long tail. A tail that is
+///   longer than expected is then known while there is still time.
+/// - Size: a quarter of a device's share of the open work, and at least so much that leasing and
+///   the repeated prefix cost at most `overhead_share` of it. A task that is little known is cut by
+///   what it may cost. If the prefix costs more than a trial is long, trials become longer; a rest
+///   that would be mostly prefix joins the trial before it.
 ///
-/// A decision takes log n steps for n tasks: of those that changed since the last, the place in the
-/// order is found anew.
+/// A decision takes log n steps for n tasks: only tasks that changed since the last decision are
+/// placed in the order anew.
 class Elastic : public Policy {
  public:
   explicit Elastic(const LeaseCosts& costs) : costs_(costs) {}
@@ -84,9 +83,9 @@ class Elastic : public Policy {
   }
 
  private:
-  /// Of a task in the order.
+  /// A task's place in the order.
   struct Place {
-    double follows = -1;  // seconds after its last document was begun; < 0: nothing is open
+    double follows = -1;  // seconds after its last document was begun; < 0: no open documents
     double device_s = 0;
     size_t task = 0;
     bool operator<(const Place& other) const {
@@ -98,16 +97,16 @@ class Elastic : public Policy {
 
   static double MayCost(const TaskEstimate& estimate) { return estimate.device_s * estimate.doubt; }
 
-  // Of a task that is little known a device is filled once, if there is as much for every device.
+  // A task that is little known fills a device once, if there is as much for every device.
   static double Least(const OpenWork& work, const TaskEstimate& estimate, double open) {
     if (estimate.doubt < kLittleKnown) return 1;
     return std::clamp(std::floor(open / std::max(1, work.devices())), 1.0,
                       static_cast<double>(std::max(1, work.places())));
   }
 
-  // A prefix is computed again by each trial: one that is dear is shared by more documents, as long
-  // as that leaves no device without work. Where halving a device's share would leave less than is
-  // worth the prefix, the device takes all of its share, since each computes it once in any case.
+  // Each trial computes the prefix again. A costly prefix is shared by more documents, as long as
+  // that leaves no device without work. If half of a device's share is not worth the prefix, the
+  // device takes all of it: each device computes the prefix once in any case.
   double Prefixed(const TaskEstimate& estimate, double share) const {
     const double part = share / 2 < kWorthPrefixes * estimate.prefix_s ? share : share / 2;
     return std::clamp(part, estimate.prefix_s, estimate.prefix_s / costs_.overhead_share);
@@ -119,7 +118,7 @@ class Elastic : public Policy {
     const double wanted = std::max(seconds - estimate.prefix_s, Prefixed(estimate, share)) / each;
     const double most = std::max(costs_.trial_max_s, kPrefixesMax * estimate.prefix_s);
     const auto open = static_cast<double>(work.open(task));
-    // What would be left is not worth a trial of its own.
+    // A small rest is not worth a trial of its own.
     const double count =
         std::min(wanted > open * 0.8 ? open : std::floor(wanted), std::floor(most / each));
     return static_cast<int64_t>(std::clamp(count, Least(work, estimate, open), open));
@@ -157,7 +156,7 @@ class Elastic : public Policy {
   int64_t revision_ = -1;
   std::vector<Place> places_;  // by task
   std::set<Place> order_;      // of tasks with open documents
-  std::set<Place> untouched_;  // of these, those of which none was ever given out
+  std::set<Place> untouched_;  // of these, the tasks whose documents are all open
 };
 
 }  // namespace

@@ -9,16 +9,16 @@
 
 namespace evald {
 
-/// Trials that were planned before the first was leased. Documents that come back go into no trial:
-/// they are still open when the plan has been worked off.
+/// Trials that were planned before the first was leased. Documents that come back belong to no
+/// trial: they are still open after the plan is worked off.
 class PlannedTrials {
  public:
   void Add(std::vector<Cut> trial) { trials_.push_back(std::move(trial)); }
   bool empty() const { return trials_.empty(); }
-  /// All that is left, to be planned anew.
+  /// Takes all trials that are left, to be planned anew.
   std::deque<std::vector<Cut>> TakeAll() { return std::exchange(trials_, {}); }
 
-  /// The next trial, without what is not open any more; empty at the end.
+  /// The next trial, without documents that are no longer open. Empty at the end.
   std::vector<Cut> Next(const OpenWork& work) {
     while (!trials_.empty()) {
       std::vector<Cut> trial = std::move(trials_.front());

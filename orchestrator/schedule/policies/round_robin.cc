@@ -26,9 +26,9 @@ class RoundRobin : public Policy {
     std::vector<Cut> next = queues_[static_cast<size_t>(device) % queues_.size()].Next(work);
     if (!next.empty()) return next;
     for (const PlannedTrials& queue : queues_) {
-      if (!queue.empty()) return {};  // what is left belongs to other devices
+      if (!queue.empty()) return {};  // the rest belongs to other devices
     }
-    return NextDataset(work);  // what came back after the plan was worked off
+    return NextDataset(work);  // documents that came back after the plan
   }
 
  private:
@@ -49,7 +49,7 @@ class RoundRobin : public Policy {
       queues_[i % queues_.size()].Add(std::move(trials[i].cuts));
   }
 
-  // What belonged to devices that were lost goes to the others in turn.
+  // Trials of lost devices go to the others in turn.
   void DealAgain(size_t devices) {
     std::vector<PlannedTrials> lost;
     while (queues_.size() > devices) {
@@ -62,7 +62,8 @@ class RoundRobin : public Policy {
     }
   }
 
-  // None longer than a quarter of a device's share, and small datasets together up to that.
+  // No trial is longer than a quarter of a device's share. Small datasets are put together up to
+  // that.
   static std::vector<Trial> Trials(const OpenWork& work) {
     const double share = work.device_s() / std::max(1, work.devices()) / 4;
     std::vector<Trial> trials;
@@ -80,7 +81,7 @@ class RoundRobin : public Policy {
         if (batch.device_s + count * estimate.device_s > share && !batch.cuts.empty()) {
           trials.push_back(std::exchange(batch, {}));
         }
-        // Parts of a task follow each other: one that is there already is the last.
+        // Parts of a task follow each other: if the task is in the batch, it is the last there.
         if (!batch.cuts.empty() && batch.cuts.back().task == task) {
           batch.cuts.back().documents += documents;
         } else {

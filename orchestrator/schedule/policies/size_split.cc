@@ -8,10 +8,11 @@
 namespace evald {
 namespace {
 
-/// OpenCompass's way (its SizePartitioner): datasets are measured by rows, one that generates
-/// counting twenty times, cut into equal parts of at most a size, small ones put together up to it,
-/// and the largest started first. Each is a process that loads for itself; scoring is another job.
-/// The size is the same for all runs there, for people to set; here a quarter of a device's share.
+/// OpenCompass's way (its SizePartitioner). A dataset's size is its number of rows, times twenty if
+/// it generates. Datasets are cut into equal parts up to a size, small ones are put together up to
+/// that size, and the largest starts first. Each part is a process that loads for itself; scoring
+/// is another job. OpenCompass has one size for all runs, set by people; here the size is a quarter
+/// of a device's share.
 class SizeSplit : public Policy {
  public:
   const char* name() const override { return "size-split"; }
@@ -31,7 +32,7 @@ class SizeSplit : public Policy {
   struct Part {
     Cut cut;
     double size = 0;
-    bool whole = true;  // all that is open of its task
+    bool whole = true;  // all open documents of the task
   };
 
   void Plan(const OpenWork& work) {

@@ -8,17 +8,18 @@ namespace {
 TEST(ClockOffset, IsMeasuredInTheMiddleOfTheQuickestAnswer) {
   ClockOffset clock;
   EXPECT_EQ(clock.offset_us(), 0) << "before anything is known";
-  clock.Measured(1000, 51'000, 3000);  // took 2000: theirs at 2000 was 51000
+  // the round took 2000: the other clock was at 51000 at this clock's 2000
+  clock.Measured(1000, 51'000, 3000);
   EXPECT_EQ(clock.offset_us(), 49'000);
-  clock.Measured(10'000, 90'000, 30'000);  // slower: says less
+  clock.Measured(10'000, 90'000, 30'000);  // a slower round tells less
   EXPECT_EQ(clock.offset_us(), 49'000);
   clock.Measured(40'000, 90'010, 40'020);
   EXPECT_EQ(clock.offset_us(), 50'000);
-  clock.Measured(50'000, 0, 49'000);  // an answer before its question is none
+  clock.Measured(50'000, 0, 49'000);  // an answer before its question does not count
   EXPECT_EQ(clock.offset_us(), 50'000);
 }
 
-// However long the ways take, the error is at most half of the shortest round.
+// The error is at most half of the shortest round, however long messages take.
 TEST(ClockOffset, IsOffByHalfARoundAtMost) {
   constexpr int64_t kTrue = -7'000'000;
   for (int64_t there = 0; there <= 400; there += 50) {

@@ -86,8 +86,8 @@ TEST_F(ProcessBookTest, ThreeOrchestratorsInARow) {
   EXPECT_TRUE(book_.empty());
 }
 
-// Jobs are numbered anew by each orchestrator: the end of an old one must not be taken for a new
-// one's.
+// Each orchestrator numbers jobs anew. The end of an earlier orchestrator's job must not be taken
+// for that of a new job.
 TEST_F(ProcessBookTest, AJobOfTheOneBeforeEndsUnheard) {
   book_.Started({"m0", "evald-metric", {}, ""});
   book_.Sent("m0", Job{3, "sums", "/p", 0, 4, "/g", "aa", "/s"});

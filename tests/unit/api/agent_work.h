@@ -6,9 +6,9 @@
 
 namespace evald::test {
 
-/// Files below `folder` that an agent may have and give, granted to the agent of
-/// docs/openapi.json's examples under the names there: a prepared task, a checkpoint, a generations
-/// file.
+/// Makes files below `folder` that an agent may fetch and give: a prepared task, a checkpoint, a
+/// generations file. They are granted to the agent of docs/openapi.json's examples under the names
+/// there.
 void GiveWork(const std::filesystem::path& folder, AgentFiles* files);
 
 }  // namespace evald::test

@@ -34,7 +34,7 @@ class ApiCase : public ::testing::Test {
     return Post(target, body, "Content-Type: application/json\r\n" + headers);
   }
   static Json Parse(const Answer& answer) { return ParseJson(answer.body, "the answer"); }
-  /// Submits a run; its id.
+  /// Submits a run and returns its id.
   std::string Submit(const std::string& user = "") {
     return Parse(
                PostJson("/v1/runs", R"({"config": {"tasks": ["sums"]}, "user": ")" + user + "\"}"))

@@ -1,5 +1,5 @@
-// Serves the REST interface over a service in memory, for testers that come from outside: prints
-// its URL and serves until standard input ends.
+// Serves the REST interface over a service in memory, for testers outside this program. Prints its
+// URL and serves until standard input ends.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -7,9 +7,10 @@
 #include "agent_work.h"
 #include "memory_service.h"
 #include "orchestrator/api/api_server.h"
+#include "tests/unit/support/temporary_folder.h"
 
 int main() {
-  const evald::test::TemporaryFolder folder;
+  const evald::TemporaryFolder folder;
   evald::test::MemoryService service(folder.path());
   for (int i = 0; i < 3; ++i) service.Submit({"tasks: [sums]", "", {}, "demo", 0, ""}, [](auto) {});
   service.Finish("run-1");

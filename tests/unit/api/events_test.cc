@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Of the frames in `text`, in order.
+// The ids of the frames in `text`, in order.
 std::vector<int> Ids(const std::string& text) {
   std::vector<int> ids;
   for (size_t at = text.find("id: "); at != std::string::npos; at = text.find("\nid: ", at + 1)) {
@@ -96,7 +96,7 @@ TEST_F(EventsTest, AreServedFromMemoryToManyAndNoneIsLost) {
   EXPECT_LT(service_.asked_events() - asked, kEvents * 3);  // not once for each follower
 }
 
-// Pulls all that there is.
+// Pulls everything that the source has.
 std::string Drain(http::EventSource* source) {
   std::string all;
   for (std::string piece; !(piece = source->Next(10'000)).empty();) all += piece;

@@ -1,4 +1,4 @@
-// Workers, hosts, staged checkpoints, queue, health, metrics, the web page's files.
+// Workers, hosts, staged checkpoints, the queue, health, metrics, and the web page's files.
 #include "api_case.h"
 #include "orchestrator/api/metrics_text.h"
 

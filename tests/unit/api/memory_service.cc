@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/jsonl.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::test {
 
@@ -148,7 +149,7 @@ std::shared_ptr<ServiceView> MemoryService::MakeView() const {
   for (const Json& run : runs_) {
     const std::string state = run.at("state");
     if (state == "done" || state == "cancelled") continue;
-    view->active_runs[run.at("id")] = run;
+    view->active_runs[run.at("id")] = std::make_shared<const Json>(run);
     if (state == "queued") view->queue.push_back(run.at("id"));
   }
   view->workers = {{{"id", "w0"},
@@ -365,17 +366,6 @@ void MemoryWatches::Remove(const std::string& id, Done<Json> done) {
 WatchDefinition MemoryWatches::last() const {
   const std::lock_guard lock(mutex_);
   return last_;
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (fs::temp_directory_path() / "evald-api-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
 }
 
 }  // namespace evald::test

@@ -7,11 +7,12 @@
 
 #include "orchestrator/service/run_service.h"
 #include "orchestrator/service/watch_registry.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::test {
 
 /// A RunService that keeps runs in memory and evaluates nothing. `done` callbacks come on the
-/// caller's thread. What is no mapping, or holds "refuse", is refused.
+/// caller's thread. A submission that is no mapping, or that contains "refuse", is refused.
 class MemoryService : public RunService {
  public:
   /// Runs' folders are made below `folder`.
@@ -35,7 +36,8 @@ class MemoryService : public RunService {
   void Finish(const std::string& run, int samples = 10);
   void SetReady(bool ready);
   Submission last_submission() const;
-  std::string refuse_submissions;  ///< why no further run is taken; before the first request
+  /// the reason for which no further run is accepted; set it before the first request
+  std::string refuse_submissions;
   int asked_events() const { return asked_events_; }
 
  private:
@@ -53,8 +55,8 @@ class MemoryService : public RunService {
   mutable std::atomic<int> asked_events_{0};
 };
 
-/// A WatchRegistry that only remembers. What holds "refuse" is refused; the first watch stands in
-/// the configuration.
+/// A WatchRegistry that only remembers. A watch that contains "refuse" is refused. The first watch
+/// comes from the configuration.
 class MemoryWatches : public WatchRegistry {
  public:
   MemoryWatches();
@@ -69,17 +71,6 @@ class MemoryWatches : public WatchRegistry {
   std::vector<Json> watches_;
   WatchDefinition last_;
   int made_ = 0;
-};
-
-/// A folder that goes with this.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
 };
 
 }  // namespace evald::test

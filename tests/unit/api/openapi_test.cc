@@ -42,7 +42,7 @@ TEST_F(OpenApiTest, NamesEachRouteAndNoOther) {
     add(&router, &context);
   }
   for (const http::Route& route : router.routes()) {
-    std::string path = route.path;  // the document has no word for a parameter of several segments
+    std::string path = route.path;  // the document has no form for a parameter of several segments
     if (const size_t dots = path.find("...}"); dots != std::string::npos) path.erase(dots, 3);
     served.insert(route.method + " " + path);
   }

@@ -1,4 +1,4 @@
-// Tokens: whose runs are whose.
+// Tokens, and the owners of runs.
 #include <fmt/format.h>
 
 #include "api_case.h"
@@ -45,7 +45,7 @@ TEST_F(OwnershipTest, RunsBelongToTheTokenThatSubmittedThem) {
   EXPECT_EQ(Post(run + "/cancel", "", By("root")).status, 200);
 }
 
-// The highest priorities are for admins: nobody else goes before everybody.
+// The highest priorities are for admins, so that no other user goes before everyone.
 TEST_F(OwnershipTest, TheRoleSubmitAsksForNoMoreThanItsPriority) {
   const Answer refused = Post("/v1/runs", R"({"yaml": "a: 1", "priority": 51})", By("ada"));
   EXPECT_EQ(refused.status, 403);
@@ -58,7 +58,7 @@ TEST_F(OwnershipTest, TheRoleSubmitAsksForNoMoreThanItsPriority) {
   EXPECT_EQ(Post("/v1/watches", watch, By("root")).status, 201);
 }
 
-// A look at a folder costs the service's host something.
+// A look at a folder costs time of the service's host.
 TEST_F(OwnershipTest, TheRoleSubmitHasAFolderLookedAtNotTooOften) {
   const auto add = [&](const char* poll, const std::string& who) {
     return Post("/v1/watches",

@@ -1,4 +1,4 @@
-// What is read from a run's folder, and what is not.
+// Reads from a run's folder, and refusals to read there.
 #include <sys/stat.h>
 
 #include <fstream>
@@ -146,11 +146,11 @@ TEST_F(ResultsTest, DamagedSamplesAreAProblemAndNoCrash) {
   EXPECT_EQ(Get("/healthz").status, 200);
 }
 
-// What lies before a page is not looked at again: it could be anything by then.
+// The bytes before a page are not read again, so they may have become anything.
 TEST(SampleIndex, PagesDeepInALargeFileCostNoMoreThanTheFirst) {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "samples_t.jsonl";
-  uint64_t tail = 0;  // where line 99,000 begins
+  uint64_t tail = 0;  // beginning of line 99,000
   {
     std::ofstream out(path);
     for (int i = 0; i < 100'000; ++i) {

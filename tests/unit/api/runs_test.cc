@@ -95,6 +95,14 @@ TEST_F(RunsTest, RefusesDeepAndLargeBodies) {
             413);
 }
 
+TEST_F(RunsTest, RefusesDenseBodies) {
+  std::string dense = R"({"config": {"a": [0)";
+  for (int i = 0; i < 10'000; ++i) dense += ",0";
+  const Answer answer = PostJson("/v1/runs", dense + "]}}");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_THAT(answer.body, HasSubstr("more than 10000 values"));
+}
+
 TEST_F(RunsTest, WhatTheServiceRefusesIsUnprocessable) {
   const Answer answer = PostJson("/v1/runs", R"({"yaml": "refuse: 1"})");
   EXPECT_EQ(answer.status, 422);

@@ -37,7 +37,7 @@ class Uploads : public ApiCase {
                                     target().string(), offset, bytes),
                         "", content));
   }
-  // What lies on the disk of unfinished files: their names' lengths, and the blocks behind them.
+  // Sizes of unfinished files on disk: the sum of their lengths, and of the blocks that they take.
   uint64_t LengthOfParts() {
     uint64_t length = 0;
     for (const auto& entry : fs::directory_iterator(folder_.path())) {
@@ -61,7 +61,7 @@ TEST_F(Uploads, PiecesInOrderMakeTheFile) {
   EXPECT_EQ(ReadFile(target()), "");
 }
 
-// Two bytes at 0 and 5 GiB - 1 made the service read 5 GiB into memory.
+// Two bytes, at 0 and at 5 GiB - 1, once made the service read 5 GiB into memory.
 TEST_F(Uploads, APieceThatLeavesAGapIsRefused) {
   const uint64_t bytes = uint64_t{5} << 30;
   const std::string hash(32, 'a');
@@ -86,7 +86,8 @@ TEST_F(Uploads, WhatIsNotWhatItsHashSaysLeavesNothing) {
   EXPECT_TRUE(fs::is_empty(folder_.path()));
 }
 
-// However many hashes an agent names for one file, one unfinished file of that agent is kept.
+// One unfinished file of an agent is kept for each file, however many hashes the agent names for
+// it.
 TEST_F(Uploads, OneUnfinishedFileIsKeptForEach) {
   for (const char digit : {'a', 'b', 'c'})
     EXPECT_EQ(Put("x", 0, 9, std::string(32, digit)).status, 200);

@@ -52,16 +52,40 @@ TEST(WebhookQueue, DropsTheOldestThatIsNotUnderWay) {
   EXPECT_EQ(queue.Next(0)->id, "c");
 }
 
-TEST(WebhookQueue, ReadsStatuses) {
-  for (const long status : {200, 202, 204}) EXPECT_EQ(api::OutcomeOf(status), Outcome::kDelivered);
-  for (const long status : {0, 408, 429, 500, 503})
-    EXPECT_EQ(api::OutcomeOf(status), Outcome::kTryAgain);
-  for (const long status : {301, 400, 401, 404, 410})
-    EXPECT_EQ(api::OutcomeOf(status), Outcome::kGiveUp);
+http_client::Response Answered(int status) {
+  http_client::Response response;
+  response.status = status;
+  return response;
+}
+
+TEST(WebhookQueue, ReadsAnswers) {
+  for (const int status : {200, 202, 204})
+    EXPECT_EQ(api::OutcomeOf(Answered(status)), Outcome::kDelivered);
+  for (const int status : {408, 425, 429, 500, 503})
+    EXPECT_EQ(api::OutcomeOf(Answered(status)), Outcome::kTryAgain);
+  for (const int status : {301, 400, 401, 404, 410})
+    EXPECT_EQ(api::OutcomeOf(Answered(status)), Outcome::kGiveUp);
+  http_client::Response cut = Answered(200);
+  cut.outcome = http_client::Outcome::kBroken;
+  EXPECT_EQ(api::OutcomeOf(cut), Outcome::kTryAgain);
+  cut.outcome = http_client::Outcome::kTooLong;
+  EXPECT_EQ(api::OutcomeOf(cut), Outcome::kDelivered);
+}
+
+TEST(WebhookQueue, WaitsAsLongAsTheReceiverAsks) {
+  WebhookQueue queue({10, 6, 1000, 5'000'000});
+  queue.Add(Call("a"));
+  ASSERT_TRUE(queue.Next(0));
+  queue.Ended(Outcome::kTryAgain, 0, 0.5, 2);
+  EXPECT_EQ(queue.DueAt(), 2'000'000);
+  ASSERT_TRUE(queue.Next(queue.DueAt()));
+  queue.Ended(Outcome::kTryAgain, 0, 0.5, 3600);
+  EXPECT_EQ(queue.DueAt(), 5'000'000);
 }
 
 TEST(Webhooks, SignatureIsHmacOfTimeAndBody) {
-  // RFC 4231, test case 2, cannot hold the time; an independent computation of the same text does.
+  // RFC 4231's test case 2 has no place for the time. The expected value is an independent
+  // computation of this text.
   const std::string text = "1700000000.{\"a\":1}";
   unsigned char digest[32];
   unsigned int bytes = 0;
@@ -79,7 +103,7 @@ TEST(Webhooks, ChoosesEvents) {
   EXPECT_FALSE(Wants({"u", "", {"run.state"}}, "run.states"));
 }
 
-// A receiver that fails as often as it is told.
+// A receiver that fails as often as the test says.
 class Receiver {
  public:
   explicit Receiver(int failures) : failures_(failures) {

@@ -21,7 +21,8 @@ TEST(ChatDate, OtherTextsAreNone) {
   }
 }
 
-// Keys of prepared tasks and resumed runs hold a day as they did before moments were known.
+// Keys of prepared tasks and resumed runs hold a day in the same form as before times of day
+// existed.
 TEST(ChatDate, ItsJsonTellsADayFromItsMidnight) {
   EXPECT_EQ(ToJson(ReadChatDate("2026-01-31")), 1769817600);
   EXPECT_EQ(ToJson(ReadChatDate("2026-01-31 14:05:09")), "2026-01-31T14:05:09");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -20,7 +21,7 @@ struct Given {
   bool resume_given = false;
 };
 
-// One command with one of each kind of option.
+// One command with an option of each kind.
 class Example {
  public:
   explicit Example(Given* given) : line_("prog", "An example.") {
@@ -49,13 +50,7 @@ class Example {
   }
 
   std::string Refusal(std::vector<std::string> words) {
-    try {
-      Parse(std::move(words));
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-      return e.what();
-    }
-    return "";
+    return CaughtText([&] { Parse(std::move(words)); }, ErrorKind::kUsage);
   }
 
   CommandLine& line() { return line_; }

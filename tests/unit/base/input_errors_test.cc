@@ -1,4 +1,4 @@
-// What is said of text that cannot be read: JSON with half a character, YAML that is indented by
+// Messages about text that cannot be read: JSON with half a character, YAML that is indented by
 // tabs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include "base/jsonl.h"
 #include "base/yaml_tabs.h"
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -16,13 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 std::string Refusal(const std::string& text) {
-  try {
-    ParseJson(text, "d.jsonl:7");
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInput);
-    return e.what();
-  }
-  return "";
+  return RefusalOf([&] { ParseJson(text, "d.jsonl:7"); });
 }
 
 TEST(JsonErrors, HalfOfACharacterNamesItsKey) {

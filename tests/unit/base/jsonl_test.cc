@@ -4,23 +4,20 @@
 #include <gtest/gtest.h>
 
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
 
 std::string Refusal(const std::string& text) {
-  try {
-    ParseJson(text, "f.json");
-  } catch (const Error& e) {
-    return e.message();
-  }
-  return "";
+  return RefusalOf([&] { ParseJson(text, "f.json"); });
 }
 
-// Python's json writes these, and people wonder where the file is broken.
+// Python's json writes these values. The error must show where in the file they are.
 TEST(ParseJson, NamesTheLineOfNaNAndInfinity) {
   EXPECT_EQ(Refusal("{\n \"a\": NaN}"),
-            "f.json: line 2 holds NaN, which Python's json writes and which is no JSON");
+            "f.json: line 2 holds NaN, which Python's json writes and which is no JSON; write a "
+            "number, or null, in its place");
   EXPECT_THAT(Refusal("{\"a\":1,\n\n\"b\":[-Infinity]}"),
               testing::HasSubstr("line 3 holds Infinity"));
   EXPECT_THAT(Refusal("Infinity"), testing::HasSubstr("line 1 holds Infinity"));

@@ -1,4 +1,4 @@
-// The limit of open files is raised, or said to be too low.
+// The limit of open files is raised, or an error says that it is too low.
 #include "base/open_files.h"
 
 #include <gmock/gmock.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -36,14 +37,10 @@ TEST_F(OpenFiles, TheSoftLimitIsRaised) {
 }
 
 TEST_F(OpenFiles, ALimitThatIsTooLowIsSaidWithWhatIsNeeded) {
-  try {
-    RaiseOpenFiles(uint64_t{1} << 40);
-    FAIL() << "nothing was thrown";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-    EXPECT_THAT(e.message(), HasSubstr("and 1099511627776 are needed"));
-    EXPECT_THAT(e.remedy(), HasSubstr("LimitNOFILE=1099511627776"));
-  }
+  const Error e = Caught([&] { RaiseOpenFiles(uint64_t{1} << 40); });
+  EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+  EXPECT_THAT(e.message(), HasSubstr("and 1099511627776 are needed"));
+  EXPECT_THAT(e.remedy(), HasSubstr("LimitNOFILE=1099511627776"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Folders whose content is trusted: nobody else may have made them or may write to them.
+// Folders whose content is trusted: no other user may have made them or may write to them.
 #include "base/own_folder.h"
 
 #include <fcntl.h>
@@ -11,6 +11,8 @@
 #include <cstdlib>
 
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -22,21 +24,13 @@ constexpr uid_t kOther = 12345;
 
 class OwnFolder : public ::testing::Test {
  protected:
-  OwnFolder() {
-    std::string name = ::testing::TempDir() + "own-folder-XXXXXX";
-    scratch_ = ::mkdtemp(name.data());
-  }
-  ~OwnFolder() override { fs::remove_all(scratch_); }
-
   static std::string ErrorOf(const fs::path& folder) {
-    try {
-      MakeOwnFolder(folder, "set state_dir");
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-      EXPECT_THAT(e.remedy(), HasSubstr("set state_dir"));
-      return e.message();
+    const std::string text =
+        CaughtText([&] { MakeOwnFolder(folder, "set state_dir"); }, ErrorKind::kUsage);
+    if (!text.empty()) {
+      EXPECT_THAT(text, HasSubstr("set state_dir"));
     }
-    return "";
+    return text;
   }
   static mode_t ModeOf(const fs::path& path) {
     struct stat info{};
@@ -50,7 +44,7 @@ class OwnFolder : public ::testing::Test {
     return path;
   }
 
-  fs::path scratch_;
+  TemporaryFolder scratch_;
 };
 
 TEST_F(OwnFolder, IsMadeForItsUserOnlyWithWhatIsMissingAbove) {
@@ -91,8 +85,8 @@ TEST_F(OwnFolder, AnotherUsersIsRefused) {
               HasSubstr("belongs to user 12345, expected 0"));
 }
 
-// As /tmp/.cache/evald, when somebody else has made /tmp/.cache: they could exchange what lies in
-// it.
+// Like /tmp/.cache/evald below a /tmp/.cache that another user made: that user could exchange its
+// content.
 TEST_F(OwnFolder, BelowAFolderThatAnyoneCouldHaveMadeItIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's folder";
   const fs::path open = Make("tmp", 01777);
@@ -100,7 +94,7 @@ TEST_F(OwnFolder, BelowAFolderThatAnyoneCouldHaveMadeItIsRefused) {
   ASSERT_EQ(::chmod((open / ".cache").c_str(), 01777), 0);
   EXPECT_THAT(ErrorOf(open / ".cache" / "evald"),
               HasSubstr("tmp/.cache, which belongs to user 12345"));
-  // A link of theirs, too, wherever it leads.
+  // Another user's link is refused too, wherever it leads.
   Make("mine", 0700);
   fs::create_directory_symlink(scratch_ / "mine", open / "link");
   ASSERT_EQ(::lchown((open / "link").c_str(), kOther, static_cast<gid_t>(-1)), 0);
@@ -112,7 +106,7 @@ TEST_F(OwnFolder, BelowAFolderWhereAllMayRenameItIsRefused) {
   Make("open", 0777);
   EXPECT_THAT(ErrorOf(scratch_ / "open" / "evald"),
               HasSubstr("every user may rename it (mode 777"));
-  // Also where a link hides that.
+  // Also if a link hides the folder.
   fs::create_directory_symlink(scratch_ / "open", scratch_ / "hidden");
   EXPECT_THAT(ErrorOf(scratch_ / "hidden" / "evald"), HasSubstr("every user may rename it"));
   ASSERT_EQ(::chmod((scratch_ / "open").c_str(), 01777), 0);

@@ -24,9 +24,10 @@ TEST(Printable, WritesOutWhatATerminalWouldObey) {
   EXPECT_EQ(Printable("\x1b[2Jgone"), "\\x1b[2Jgone");
   EXPECT_EQ(Printable("over\rwritten\b\x7f"), "over\\x0dwritten\\x08\\x7f");
   EXPECT_EQ(Printable(std::string("a\0b", 3)), "a\\x00b");
+  // CSI as one character; a no-break space may stay
   EXPECT_EQ(Printable("\xc2\x9b"
                       "2J\xc2\xa0"),
-            "\\u009b2J\xc2\xa0");  // CSI as one character; a no-break space may stay
+            "\\u009b2J\xc2\xa0");
 }
 
 TEST(Printable, WritesOutWhatChangesTheOrderOfTextOrItsLine) {
@@ -34,12 +35,13 @@ TEST(Printable, WritesOutWhatChangesTheOrderOfTextOrItsLine) {
                       "b\u2066c\u2069"),
             "a\\u202eb\\u2066c\\u2069");
   EXPECT_EQ(Printable("1\u200e2\u200f3\u061c4"), "1\\u200e2\\u200f3\\u061c4");
-  EXPECT_EQ(Printable("\u200d\u2010\u061b\u061d"), "\u200d\u2010\u061b\u061d");  // beside those
+  // the neighbours of those characters stay
+  EXPECT_EQ(Printable("\u200d\u2010\u061b\u061d"), "\u200d\u2010\u061b\u061d");
   EXPECT_EQ(Printable("a\u2028"
                       "b\u2029"),
             "a\\u2028b\\u2029");
-  EXPECT_EQ(Printable("\u2027\u202f\u2065\u206a\u007e"),
-            "\u2027\u202f\u2065\u206a\u007e");  // beside those
+  // the neighbours of those characters stay
+  EXPECT_EQ(Printable("\u2027\u202f\u2065\u206a\u007e"), "\u2027\u202f\u2065\u206a\u007e");
 }
 
 TEST(PrintableLine, IsOneLine) {

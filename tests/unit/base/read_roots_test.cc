@@ -9,6 +9,8 @@
 #include <fstream>
 
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -18,8 +20,6 @@ namespace fs = std::filesystem;
 class ReadRootsTest : public ::testing::Test {
  protected:
   ReadRootsTest() {
-    std::string name = (fs::temp_directory_path() / "evald-roots-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
     root_ = folder_ / "root";
     fs::create_directories(root_ / "sub");
     fs::create_directories(folder_ / "outside");
@@ -27,32 +27,24 @@ class ReadRootsTest : public ::testing::Test {
     Put(root_ / "sub" / "deep", "deep");
     Put(folder_ / "outside" / "secret", "secret");
   }
-  ~ReadRootsTest() override { fs::remove_all(folder_); }
 
   static void Put(const fs::path& file, const std::string& text) { std::ofstream(file) << text; }
   ReadRoots Roots() const { return ReadRoots({root_}); }
-  // What is read; "" for a refusal.
+  // The content of the file; "" for a refusal.
   static std::string Read(const ReadRoots& roots, const fs::path& path) {
-    try {
-      return roots.Read(path);
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kInput);
-      return "";
-    }
+    std::string content;
+    RefusalOf([&] { content = roots.Read(path); });
+    return content;
   }
-  // The error, with the path that was asked for taken out.
+  // The error, without the path that was asked for.
   static std::string Refusal(const ReadRoots& roots, const fs::path& path) {
-    try {
-      roots.OpenFile(path);
-    } catch (const Error& e) {
-      std::string text = e.what();
-      const size_t at = text.find(path.string());
-      return at == std::string::npos ? text : text.erase(at, path.string().size());
-    }
-    return "nothing was refused";
+    std::string text = Caught([&] { roots.OpenFile(path); }).what();
+    const size_t at = text.find(path.string());
+    return at == std::string::npos ? text : text.erase(at, path.string().size());
   }
 
-  fs::path folder_, root_;
+  TemporaryFolder folder_;
+  fs::path root_;
 };
 
 TEST_F(ReadRootsTest, ReadsWhatLiesInside) {
@@ -113,7 +105,8 @@ TEST_F(ReadRootsTest, SaysTheSameOfWhatIsOutsideAndOfWhatIsNotThere) {
   EXPECT_TRUE(Roots().HasFolder(root_ / "sub"));
 }
 
-// By way of a folder outside, and back: whether that folder is there makes no difference.
+// A path through a folder outside and back. The answer does not depend on the existence of that
+// folder.
 TEST_F(ReadRootsTest, LooksAtNothingOutsideOnItsWay) {
   fs::create_symlink("../outside/../root/file", root_ / "there");
   fs::create_symlink("../absent/../root/file", root_ / "not_there");
@@ -123,8 +116,8 @@ TEST_F(ReadRootsTest, LooksAtNothingOutsideOnItsWay) {
 }
 
 TEST_F(ReadRootsTest, OpensNoPipesAndDevicesAnywhere) {
-  ASSERT_EQ(::mkfifo((root_ / "pipe").c_str(), 0600),
-            0);  // opened to be read, it would wait for a writer
+  // an open for reading would wait for a writer
+  ASSERT_EQ(::mkfifo((root_ / "pipe").c_str(), 0600), 0);
   for (const fs::path& path :
        {root_ / "pipe", fs::path("/dev/zero"), root_ / "sub", root_ / "absent"}) {
     EXPECT_THROW(ReadRoots().OpenFile(path), Error) << path;
@@ -149,7 +142,7 @@ TEST_F(ReadRootsTest, AFolderStaysTheOneThatWasOpened) {
   EXPECT_EQ(folder.Names(".", 10), std::vector<std::string>{"deep"});
 }
 
-// As the cache of the Hugging Face hub has it: files are links from snapshots/<revision> to blobs.
+// Like the cache of the Hugging Face hub, whose files are links from snapshots/<revision> to blobs.
 TEST_F(ReadRootsTest, LinksOfAFolderAreFollowedUpToItsRoot) {
   fs::create_directories(root_ / "models" / "snapshots" / "main");
   fs::create_directories(root_ / "models" / "blobs");
@@ -177,7 +170,7 @@ TEST_F(ReadRootsTest, ListsNoMoreThanIsAllowed) {
   EXPECT_EQ(ReadFolder(root_ / "sub", Roots()).Names(".", 6).size(), 6u);
 }
 
-// A chain of folders below `folder`, each made within the one before, since no single path may be
+// A chain of folders below `folder`. Each is made within the one before, since one path may not be
 // so long.
 void MakeChain(const fs::path& folder, const std::string& name, int length,
                const std::string& text) {
@@ -209,7 +202,7 @@ TEST_F(ReadRootsTest, APathHasNoMoreBytesPartsAndLinksThanItMay) {
   EXPECT_NE(Refusal(Roots(), far).find("more than 256 parts"), std::string::npos)
       << Refusal(Roots(), far);
   EXPECT_FALSE(Roots().HasFile(far));
-  const fs::path around = root_ / (Repeated("sub/../", 200) + "file");  // not deep, and long
+  const fs::path around = root_ / (Repeated("sub/../", 200) + "file");  // not deep, but long
   EXPECT_NE(Refusal(Roots(), around).find("more than 256 parts"), std::string::npos);
   fs::create_directory_symlink(Repeated("d/", 200), root_ / "link");
   EXPECT_NE(
@@ -239,12 +232,14 @@ TEST_F(ReadRootsTest, UpwardsLeadsToTheFolderThatTheWalkCameThrough) {
   Put(folder_ / "outside" / "near", "outside");
   const ReadFolder folder(root_ / "a" / "b", Roots());
   EXPECT_EQ(folder.Read("../near"), "near");
-  fs::rename(root_ / "a" / "b", folder_ / "outside" / "b");  // by whoever may
+  // as anyone with the right to do so might
+  fs::rename(root_ / "a" / "b", folder_ / "outside" / "b");
   EXPECT_FALSE(folder.HasFile("../near"));
   EXPECT_THROW(folder.OpenFile("../near"), Error);
 }
 
-// Where a process has keys in its environment, its user's other processes could read them there.
+// A process may have keys in its environment, and other processes of its user could read them
+// there.
 TEST_F(ReadRootsTest, NothingIsReadOfProcessesAndTheKernelByAnyName) {
   fs::create_symlink("/proc/self/environ", root_ / "link");
   fs::create_directory_symlink("/proc", root_ / "processes");

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "evald/error.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -18,12 +19,7 @@ namespace fs = std::filesystem;
 
 class WriteOutputTest : public testing::Test {
  protected:
-  WriteOutputTest() {
-    std::string name = (fs::temp_directory_path() / "evald-output-test-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~WriteOutputTest() override { fs::remove_all(folder_); }
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(WriteOutputTest, AFileIsReplacedWhole) {
@@ -52,8 +48,9 @@ TEST_F(WriteOutputTest, APipeIsWrittenTo) {
 }
 
 TEST_F(WriteOutputTest, ADeviceStaysOne) {
-  fs::create_symlink("/dev/full",
-                     folder_ / "full");  // as root, /dev/full itself could be renamed over
+  // If WriteOutput were wrong, root would rename a file over /dev/full itself. So the test names a
+  // link.
+  fs::create_symlink("/dev/full", folder_ / "full");
   EXPECT_THROW(WriteOutput(folder_ / "full", "one"), Error);
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
   WriteOutput("/dev/null", "one");

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "evald/error.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::bench {
 namespace {
@@ -24,8 +25,8 @@ Activity Copy(double begin, double end, uint64_t bytes) {
 
 TEST(ShareBusyTest, CountsFromTheLastWeightToTheLastKernel) {
   ActivityTrace trace;
-  // In no order. The last weights are in at 2 s; a kernel before it and a copy after it do not
-  // count.
+  // Activities in no order. The last weights arrive at 2 s. A kernel before that time and a copy
+  // after it do not count.
   trace.activities = {Kernel(5, 6),     Kernel(0, 1),   Copy(1, 2, 60),
                       Copy(0.5, 1, 40), Kernel(2.5, 4), Copy(8, 9, 500)};
   const BusyShare share = ShareBusy(trace, 100);
@@ -84,25 +85,19 @@ TEST(ShareBusyTest, WithoutTheWeightsThereIsNoWindow) {
 
 class ReadActivityTest : public testing::Test {
  protected:
-  ReadActivityTest() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "evald-activity-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~ReadActivityTest() override { std::filesystem::remove_all(folder_); }
   void Write(const std::string& name, const std::vector<Activity>& activities, size_t cut = 0) {
     const std::string bytes(reinterpret_cast<const char*>(activities.data()),
                             activities.size() * sizeof(Activity));
     WriteFileAtomic(folder_ / name, bytes.substr(0, bytes.size() - cut));
   }
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(ReadActivityTest, ReadsEachProcess) {
   Write("17.activity", {Copy(0, 1, 10), Kernel(1, 3, 1)});
   WriteFileAtomic(folder_ / "17.names", "first\n_ZN5evald4NormEv\n");
   Write("18.activity", {});
-  const auto traces = ReadActivity(folder_);
+  const auto traces = ReadActivity(folder_.path());
   ASSERT_EQ(traces.size(), 2U);
   EXPECT_TRUE(traces.at(18).activities.empty());
   const BusyShare share = ShareBusy(traces.at(17), 10);
@@ -112,7 +107,7 @@ TEST_F(ReadActivityTest, ReadsEachProcess) {
 
 TEST_F(ReadActivityTest, RefusesAFileThatIsCutOff) {
   Write("17.activity", {Kernel(0, 1)}, 5);
-  EXPECT_THROW(ReadActivity(folder_), Error);
+  EXPECT_THROW(ReadActivity(folder_.path()), Error);
 }
 
 }  // namespace

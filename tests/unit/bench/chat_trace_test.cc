@@ -7,7 +7,7 @@
 namespace evald::bench {
 namespace {
 
-// What the source says of its 2,104 requests.
+// The means that the source gives for its 2,104 requests.
 constexpr double kPromptMean = 500'552.0 / 2104, kOutputMean = 424'529.0 / 2104;
 
 TEST(ChatTraceTest, HasTheSourcesMeans) {

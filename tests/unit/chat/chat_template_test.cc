@@ -11,6 +11,8 @@
 
 #include "base/jsonl.h"
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -20,35 +22,13 @@ using testing::HasSubstr;
 
 const fs::path kGolden = EVALD_SOURCE_DIR "/tests/golden/chat";
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "evald-chat.XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "cannot create " << name;
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-  void Write(const std::string& name, const std::string& text) const {
-    fs::create_directories((path / name).parent_path());
-    std::ofstream(path / name) << text;
-  }
-
-  fs::path path;
-};
-
 std::string Refusal(const fs::path& folder, const std::string& name = "") {
-  try {
-    ChatTemplate::Load(folder, name, std::nullopt);
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInput);
-    return e.what();
-  }
-  return "";
+  return RefusalOf([&] { ChatTemplate::Load(folder, name, std::nullopt); });
 }
 
 const Json kHello = Json::array({{{"role", "user"}, {"content", "Hello"}}});
 
-// Calls `check` with each line and its template.
+// Calls `check` for each line with its template.
 template <typename Check>
 void ForEachLine(const char* file, Check check) {
   size_t seen = 0;
@@ -89,11 +69,11 @@ TEST(ChatTemplate, TheHarnessNamesATokenForPadding) {
   size_t lines = 0;
   ForEachJsonLine(kGolden / "padding.jsonl", [&](size_t number, const Json& line) {
     SCOPED_TRACE(testing::Message() << number << ": " << line["files"]["tokenizer_config.json"]);
-    const Folder folder;
+    const TemporaryFolder folder;
     for (const auto& [name, content] : line["files"].items()) folder.Write(name, content.dump());
     const Json messages =
         Json::array({{{"role", "user"}, {"content", "How many legs has a spider?\n"}}});
-    EXPECT_EQ(ChatTemplate::Load(folder.path, "", std::nullopt).RenderForHarness(messages, true),
+    EXPECT_EQ(ChatTemplate::Load(folder.path(), "", std::nullopt).RenderForHarness(messages, true),
               line["output"].get<std::string>());
     ++lines;
   });
@@ -111,39 +91,39 @@ TEST(ChatTemplate, OneOfSeveralIsPickedByName) {
 }
 
 TEST(ChatTemplate, FilesThatHaveNoneOrBrokenOnesAreRefused) {
-  const Folder folder;
-  EXPECT_THAT(Refusal(folder.path),
+  const TemporaryFolder folder;
+  EXPECT_THAT(Refusal(folder.path()),
               HasSubstr("found no chat template, expected chat_template.jinja or"));
-  EXPECT_THAT(Refusal(folder.path), HasSubstr("leave chat_template out of eval.yaml"));
+  EXPECT_THAT(Refusal(folder.path()), HasSubstr("leave chat_template out of eval.yaml"));
   folder.Write("additional_chat_templates/a.jinja", "x");
   folder.Write("additional_chat_templates/b.jinja", "y");
-  EXPECT_THAT(Refusal(folder.path), HasSubstr("(a, b) and none is the default"));
+  EXPECT_THAT(Refusal(folder.path()), HasSubstr("(a, b) and none is the default"));
   folder.Write("chat_template.jinja", "{% if %}");
-  EXPECT_THAT(Refusal(folder.path), HasSubstr("chat_template.jinja: line 1: "));
+  EXPECT_THAT(Refusal(folder.path()), HasSubstr("chat_template.jinja: line 1: "));
   folder.Write("chat_template.jinja", "\xFF");
-  EXPECT_THAT(Refusal(folder.path),
+  EXPECT_THAT(Refusal(folder.path()),
               HasSubstr("chat_template.jinja: the chat template is not valid UTF-8"));
   folder.Write("chat_template.jinja", std::string(5 << 20, 'x'));
-  EXPECT_THAT(Refusal(folder.path), HasSubstr("5.0 MiB, expected at most 4.0 MiB"));
-  const Folder config;
+  EXPECT_THAT(Refusal(folder.path()), HasSubstr("5.0 MiB, expected at most 4.0 MiB"));
+  const TemporaryFolder config;
   config.Write("tokenizer_config.json", R"({"chat_template": 7})");
-  EXPECT_THAT(Refusal(config.path),
+  EXPECT_THAT(Refusal(config.path()),
               HasSubstr("chat_template: found number, expected a text or a list"));
   config.Write("tokenizer_config.json", R"({"chat_template": [{"name": "a"}]})");
-  EXPECT_THAT(Refusal(config.path), HasSubstr("'template'"));
+  EXPECT_THAT(Refusal(config.path()), HasSubstr("'template'"));
   config.Write("tokenizer_config.json", "[]");
-  EXPECT_THAT(Refusal(config.path),
+  EXPECT_THAT(Refusal(config.path()),
               HasSubstr("tokenizer_config.json: found array, expected an object"));
 }
 
-// As apply_chat_template of transformers passes special_tokens_map: with what the class names where
-// the files do not, and tokens of names of their own.
+// The same map as special_tokens_map in transformers' apply_chat_template. The class names tokens
+// that the files do not name, and there are tokens with names of their own.
 TEST(ChatTemplate, KnowsTheNamedTokensOfTheTokenizersClass) {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.Write("chat_template.jinja", "{{ bos_token }}|{{ eos_token }}|{{ image_token }}");
   const auto rendered = [&](const std::string& config) {
     folder.Write("tokenizer_config.json", config);
-    return ChatTemplate::Load(folder.path, "", std::nullopt).Render(kHello, true);
+    return ChatTemplate::Load(folder.path(), "", std::nullopt).Render(kHello, true);
   };
   EXPECT_EQ(rendered(R"({"eos_token": "</end>"})"), "|</end>|");
   EXPECT_EQ(rendered(R"({"tokenizer_class": "LlamaTokenizer", "image_token": "<image>"})"),
@@ -158,16 +138,13 @@ TEST(ChatTemplate, TheDateIsTheOneThatWasGiven) {
   constexpr int64_t kDay = 1769817600;  // 2026-01-31
   EXPECT_EQ(ChatTemplate(text, Json::object(), ChatDate{kDay, false}, "t").Render(kHello, true),
             "31 Jan 2026Hello");
-  try {
-    ChatTemplate(text, Json::object(), std::nullopt, "t").Render(kHello, true);
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_THAT(e.what(), HasSubstr("strftime_now"));
-    EXPECT_THAT(e.what(), HasSubstr("chat_date"));
-  }
+  const Error e =
+      Caught([&] { ChatTemplate(text, Json::object(), std::nullopt, "t").Render(kHello, true); });
+  EXPECT_THAT(e.what(), HasSubstr("strftime_now"));
+  EXPECT_THAT(e.what(), HasSubstr("chat_date"));
 }
 
-// What decides a prompt is in the key of what was prepared from it.
+// Everything that decides a prompt is in the key of the task prepared from it.
 TEST(ChatTemplate, ItsIdentityIsAllThatDecides) {
   const Json tokens = {{"bos_token", "<s>"}};
   const Json plain = ChatTemplate("a", tokens, std::nullopt, "t").Identity();
@@ -179,7 +156,8 @@ TEST(ChatTemplate, ItsIdentityIsAllThatDecides) {
             ChatTemplate("a", tokens, ChatDate{0, false}, "t").Identity());
 }
 
-// Only what the template objects to is tried again: another failure is not the system message's.
+// Only a template's own objection leads to another try. Another failure is not the system message's
+// fault.
 TEST(ChatTemplate, OtherFailuresAreNotTriedWithoutTheSystemMessage) {
   const Json chat =
       Json::array({{{"role", "system"}, {"content", "s"}}, {{"role", "user"}, {"content", "u"}}});

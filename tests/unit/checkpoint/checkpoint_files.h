@@ -10,37 +10,11 @@
 #include <string_view>
 
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 /// Checkpoint folders for tests, whole ones and broken ones.
 namespace evald::testing {
-
-/// A folder of its own, removed at the end (read-only parts too).
-class TempFolder {
- public:
-  TempFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "evald-test-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = pattern;
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    for (auto it = std::filesystem::recursive_directory_iterator(path_, ignored);
-         it != std::filesystem::recursive_directory_iterator(); it.increment(ignored)) {
-      if (it->is_directory(ignored)) {
-        std::filesystem::permissions(it->path(), std::filesystem::perms::owner_all,
-                                     std::filesystem::perm_options::add, ignored);
-      }
-    }
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline void Put(const std::filesystem::path& path, std::string_view content) {
   std::filesystem::create_directories(path.parent_path());
@@ -55,7 +29,7 @@ inline std::string Safetensors(std::string_view header, std::string_view data) {
   return bytes.append(header).append(data);
 }
 
-/// One U8 tensor of that name and content.
+/// A file with one U8 tensor of that name and content.
 inline std::string OneTensor(const std::string& name, std::string_view data) {
   const std::string size = std::to_string(data.size());
   return Safetensors("{\"" + name + R"(":{"dtype":"U8","shape":[)" + size +
@@ -79,17 +53,6 @@ inline void PutSharded(const std::filesystem::path& folder) {
   Put(folder / "model.safetensors.index.json",
       R"({"metadata":{"total_size":15},"weight_map":{)"
       R"("a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}})");
-}
-
-/// The text of the Error that `action` throws; "" when it throws none.
-template <typename Action>
-std::string ErrorOf(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace evald::testing

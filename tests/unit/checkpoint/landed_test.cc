@@ -6,13 +6,14 @@
 #include <thread>
 
 #include "checkpoint_files.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
-using testing::ErrorOf;
 using ::testing::HasSubstr;
 using testing::Put;
 
@@ -22,9 +23,9 @@ constexpr uint64_t kChunk = kLandedChunkBytes;
 
 class LandedTest : public ::testing::Test {
  protected:
-  testing::TempFolder temp_;
+  TemporaryFolder temp_;
   fs::path folder_ = temp_.path();
-  // No chunk, one, one and a byte, exactly two.
+  // Files of no chunk, one chunk, one chunk and a byte, and exactly two chunks.
   std::vector<CheckpointFile> files_ = {
       {"empty", 0}, {"one", 5}, {"sub/more", kChunk + 1}, {"two", 2 * kChunk}};
 };
@@ -78,7 +79,7 @@ TEST_F(LandedTest, IsPublishedUnderAFingerprintAndHiddenBefore) {
   writer->Hide();
   EXPECT_FALSE(LandedReader::Exists(folder_));
   EXPECT_TRUE(fs::is_empty(folder_));
-  EXPECT_THAT(ErrorOf([&] { LandedReader again(folder_); }), HasSubstr("No such file"));
+  EXPECT_THAT(CaughtText([&] { LandedReader again(folder_); }), HasSubstr("No such file"));
   EXPECT_EQ(reader.Published(), std::nullopt);
   Put(folder_ / "config.json", "{}");
   fs::rename(folder_, folder_.string() + "-published");
@@ -95,12 +96,12 @@ TEST_F(LandedTest, AFailedStagingEndsAllWaiting) {
   const LandedReader reader(folder_);
   writer->Landed(1, 0);
   std::string error;
-  std::thread follower([&] { error = ErrorOf([&] { reader.Wait("two", 0, 1, kLong); }); });
+  std::thread follower([&] { error = CaughtText([&] { reader.Wait("two", 0, 1, kLong); }); });
   std::this_thread::sleep_for(milliseconds(20));
   writer.reset();
   follower.join();
   EXPECT_THAT(error, HasSubstr(folder_.string() + ": the staging failed before all had landed"));
-  EXPECT_TRUE(reader.Wait("one", 0, 5, kNoWait));  // what had landed, had
+  EXPECT_TRUE(reader.Wait("one", 0, 5, kNoWait));  // bytes that had landed still count
   EXPECT_EQ(reader.Published(), std::nullopt);
 }
 
@@ -109,24 +110,24 @@ TEST_F(LandedTest, AKilledOwnerIsNoticed) {
   if (child == 0) {
     LandedWriter writer(folder_, files_);
     writer.Landed(1, 0);
-    ::_exit(0);  // no destructor, as by kill -9
+    ::_exit(0);  // no destructor runs, as after kill -9
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   const LandedReader reader(folder_);
   EXPECT_TRUE(reader.Wait("one", 0, 5, kNoWait));
-  EXPECT_THAT(ErrorOf([&] { reader.Wait("two", 0, 1, kLong); }), HasSubstr("was abandoned"));
+  EXPECT_THAT(CaughtText([&] { reader.Wait("two", 0, 1, kLong); }), HasSubstr("was abandoned"));
 }
 
 TEST_F(LandedTest, RefusesWhatIsNoRecordOrNotInIt) {
   LandedWriter writer(folder_, files_);
   const LandedReader reader(folder_);
-  EXPECT_THAT(ErrorOf([&] { reader.Wait("other", 0, 1, kNoWait); }), HasSubstr("of other"));
-  EXPECT_THAT(ErrorOf([&] { reader.Wait("one", 0, 6, kNoWait); }), HasSubstr("0 to 6 of one"));
+  EXPECT_THAT(CaughtText([&] { reader.Wait("other", 0, 1, kNoWait); }), HasSubstr("of other"));
+  EXPECT_THAT(CaughtText([&] { reader.Wait("one", 0, 6, kNoWait); }), HasSubstr("0 to 6 of one"));
   const std::string whole = ReadFile(folder_ / kLandedFile);
   const auto error_of = [&](const std::string& content) {
     Put(folder_ / "copy" / kLandedFile, content);
-    return ErrorOf([&] { LandedReader read(folder_ / "copy"); });
+    return CaughtText([&] { LandedReader read(folder_ / "copy"); });
   };
   EXPECT_THAT(error_of(""), HasSubstr("is no record"));
   EXPECT_THAT(error_of(whole.substr(0, whole.size() - 1)), HasSubstr("is no record"));

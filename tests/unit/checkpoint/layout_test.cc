@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include "checkpoint_files.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -11,7 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
-using testing::ErrorOf;
 using ::testing::HasSubstr;
 using testing::OneTensor;
 using testing::Put;
@@ -21,10 +22,10 @@ using testing::PutWhole;
 class LayoutTest : public ::testing::Test {
  protected:
   std::string LayoutError() {
-    return ErrorOf([&] { ReadCheckpointLayout(folder_); });
+    return CaughtText([&] { ReadCheckpointLayout(folder_); });
   }
   std::string ShardsError() {
-    return ErrorOf([&] { CheckShards(ReadCheckpointLayout(folder_)); });
+    return CaughtText([&] { CheckShards(ReadCheckpointLayout(folder_)); });
   }
   std::vector<std::string> Names() {
     std::vector<std::string> names;
@@ -34,7 +35,7 @@ class LayoutTest : public ::testing::Test {
   }
   void PutIndex(const std::string& text) { Put(folder_ / "model.safetensors.index.json", text); }
 
-  testing::TempFolder temp_;
+  TemporaryFolder temp_;
   fs::path folder_ = temp_.path() / "checkpoint";
 };
 
@@ -182,7 +183,7 @@ TEST_F(LayoutTest, RefusesABrokenIndex) {
   }
 }
 
-// transformers takes model.safetensors wherever it is there.
+// transformers takes model.safetensors whenever that file exists.
 TEST_F(LayoutTest, AnEmptyIndexBesideAWholeModelIsPassedOver) {
   PutSharded(folder_);
   PutIndex(R"({"metadata":{},"weight_map":{}})");

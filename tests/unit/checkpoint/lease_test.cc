@@ -8,12 +8,13 @@
 #include <csignal>
 
 #include "checkpoint_files.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ErrorOf;
 using ::testing::HasSubstr;
 
 /// Whether the process has this file open.
@@ -34,7 +35,7 @@ class LeaseTest : public ::testing::Test {
     return ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
   }
 
-  testing::TempFolder temp_;
+  TemporaryFolder temp_;
   fs::path staged_ = temp_.path() / "staged";
 };
 
@@ -54,7 +55,8 @@ TEST_F(LeaseTest, AFolderThatIsNotStagedNeedsNone) {
 }
 
 TEST_F(LeaseTest, RefusesAFolderThatIsGone) {
-  EXPECT_THAT(ErrorOf([&] { StagedLease lease(temp_.path() / "absent"); }), HasSubstr("is gone"));
+  EXPECT_THAT(CaughtText([&] { StagedLease lease(temp_.path() / "absent"); }),
+              HasSubstr("is gone"));
 }
 
 TEST_F(LeaseTest, RefusesAFolderThatIsRenamedAwayMeanwhile) {
@@ -68,7 +70,7 @@ TEST_F(LeaseTest, RefusesAFolderThatIsRenamedAwayMeanwhile) {
     ::_exit(0);
   }
   while (!fs::exists(temp_.path() / "ready")) ::usleep(1000);
-  EXPECT_THAT(ErrorOf([&] { StagedLease lease(staged_); }), HasSubstr("being dropped"));
+  EXPECT_THAT(CaughtText([&] { StagedLease lease(staged_); }), HasSubstr("being dropped"));
   ::waitpid(child, nullptr, 0);
 }
 

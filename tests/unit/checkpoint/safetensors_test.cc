@@ -3,18 +3,19 @@
 #include <gmock/gmock.h>
 
 #include "checkpoint_files.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
 
 using ::testing::AllOf;
-using testing::ErrorOf;
 using ::testing::HasSubstr;
 using testing::Put;
 using testing::Safetensors;
 
 std::string ParseError(const std::string& file) {
-  return ErrorOf([&] { ParseSafetensorsHeader(file, file.size(), "x.safetensors"); });
+  return CaughtText([&] { ParseSafetensorsHeader(file, file.size(), "x.safetensors"); });
 }
 
 std::string HeaderError(const std::string& header, size_t data_bytes) {
@@ -40,13 +41,13 @@ TEST(Safetensors, ReadsTensorsAndMetadata) {
 }
 
 TEST(Safetensors, ReadsFromDisk) {
-  const testing::TempFolder folder;
+  const TemporaryFolder folder;
   Put(folder.path() / "m.safetensors", testing::OneTensor("w", "abc"));
   const SafetensorsHeader header = ReadSafetensorsHeader(folder.path() / "m.safetensors");
   EXPECT_EQ(header.tensors.at("w").bytes, 3u);
-  EXPECT_THAT(ErrorOf([&] { ReadSafetensorsHeader(folder.path() / "absent"); }),
+  EXPECT_THAT(CaughtText([&] { ReadSafetensorsHeader(folder.path() / "absent"); }),
               HasSubstr("absent: No such file"));
-  EXPECT_THAT(ErrorOf([&] { ReadSafetensorsHeader(folder.path()); }),
+  EXPECT_THAT(CaughtText([&] { ReadSafetensorsHeader(folder.path()); }),
               HasSubstr("not a regular file"));
 }
 
@@ -113,7 +114,7 @@ TEST(Safetensors, RefusesOffsets) {
               HasSubstr("the number 8"));
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[4]}})", 4),
               HasSubstr("lacks"));
-  // A tensor of 2^64 - 1 bytes: its end and the header together overflow.
+  // A tensor of 2^64 - 1 bytes. The sum of its end and the header overflows.
   EXPECT_THAT(HeaderError(R"({"a":{"dtype":"U8","shape":[5,3689348814741910323],)"
                           R"("data_offsets":[0,18446744073709551615]}})",
                           4),

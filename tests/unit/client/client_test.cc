@@ -8,24 +8,16 @@
 #include <thread>
 
 #include "orchestrator/api/api_server.h"
+#include "orchestrator/cli/event_parser.h"
 #include "tests/unit/api/memory_service.h"
+#include "tests/unit/http_client/scripted_server.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::cli {
 namespace {
 
 using ::testing::HasSubstr;
-
-// What `call` throws.
-template <typename Call>
-Error Complaint(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return Error(ErrorKind::kInternal, "");
-}
 
 TEST(EventParser, ReadsTheSameWhereverBytesAreCut) {
   const std::string text =
@@ -50,7 +42,7 @@ TEST(EventParser, RefusesAnEventWithoutEnd) {
   const auto feed = [&] {
     for (int i = 0; i < 100; ++i) parser.Feed(piece, &messages);
   };
-  EXPECT_EQ(Complaint(feed).kind(), ErrorKind::kInput);
+  EXPECT_EQ(Caught(feed).kind(), ErrorKind::kInput);
 }
 
 TEST(ClientFlags, ATokenDoesNotCrossANetworkUnencrypted) {
@@ -58,7 +50,7 @@ TEST(ClientFlags, ATokenDoesNotCrossANetworkUnencrypted) {
   for (const char* server :
        {"http://eval.lan:8642", "http://127.0.0.1.evil.example", "http://localhost.evil.example",
         "http://127.0.0.1@evil.example", "http://localhost:1@evil.example/"}) {
-    EXPECT_THAT(Complaint([&] { ReadClientFlags({server}); }).what(), HasSubstr("unencrypted"))
+    EXPECT_THAT(Caught([&] { ReadClientFlags({server}); }).what(), HasSubstr("unencrypted"))
         << server;
   }
   for (const char* server :
@@ -67,7 +59,7 @@ TEST(ClientFlags, ATokenDoesNotCrossANetworkUnencrypted) {
   }
   ::unsetenv("EVALD_TOKEN");
   EXPECT_EQ(ReadClientFlags({"http://eval.lan:8642/"}).server, "http://eval.lan:8642");
-  EXPECT_EQ(Complaint([] { ReadClientFlags({"ftp://x"}); }).kind(), ErrorKind::kUsage);
+  EXPECT_EQ(Caught([] { ReadClientFlags({"ftp://x"}); }).kind(), ErrorKind::kUsage);
 }
 
 class ClientTest : public ::testing::Test {
@@ -79,7 +71,7 @@ class ClientTest : public ::testing::Test {
   }
   Client Connect() { return Client({server_->url(), "", ""}); }
 
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   test::MemoryService service_{folder_.path()};
   std::unique_ptr<ApiServer> server_;
 };
@@ -87,21 +79,37 @@ class ClientTest : public ::testing::Test {
 TEST_F(ClientTest, AsksAndIsRefusedInTheServicesWords) {
   Start();
   Client client = Connect();
-  const Json run = client.Post("/v1/runs", {{"yaml", "a: 1"}}, {"Idempotency-Key: k"});
-  EXPECT_EQ(client.Post("/v1/runs", {{"yaml", "a: 1"}}, {"Idempotency-Key: k"}).at("id"),
-            run.at("id"));
+  const Json run = client.Post("/v1/runs", {{"yaml", "a: 1"}}, "k");
+  EXPECT_EQ(client.Post("/v1/runs", {{"yaml", "a: 1"}}, "k").at("id"), run.at("id"));
   EXPECT_EQ(client.Get("/v1/runs/run-1").at("state"), "queued");
-  const Error unknown = Complaint([&] { client.Get("/v1/runs/none"); });
+  const Error unknown = Caught([&] { client.Get("/v1/runs/none"); });
   EXPECT_EQ(unknown.kind(), ErrorKind::kUsage);
   EXPECT_THAT(unknown.what(), HasSubstr("no run has this id"));
-  const Error refused = Complaint([&] { client.Post("/v1/runs", {{"yaml", "refuse: 1"}}); });
+  const Error refused = Caught([&] { client.Post("/v1/runs", {{"yaml", "refuse: 1"}}); });
   EXPECT_THAT(refused.what(), HasSubstr("leave it out"));
   service_.SetReady(false);
-  EXPECT_EQ(Complaint([&] { client.Get("/readyz"); }).kind(), ErrorKind::kInfrastructure);
+  EXPECT_EQ(Caught([&] { client.Get("/readyz"); }).kind(), ErrorKind::kInfrastructure);
   server_.reset();
-  const Error away = Complaint([&] { client.Get("/v1/runs"); });
+  const Error away = Caught([&] { client.Get("/v1/runs"); });
   EXPECT_EQ(away.kind(), ErrorKind::kInfrastructure);
   EXPECT_THAT(away.what(), HasSubstr("evald serve"));
+}
+
+TEST_F(ClientTest, ASubmissionWithAKeyIsRepeatedAsTheServiceAsks) {
+  std::atomic<int> asked{0};
+  http_client::test::ScriptedServer server([&](const std::string&) {
+    return ++asked % 2 == 1 ? http_client::test::Answer(429, "{}", "Retry-After: 1\r\n")
+                            : http_client::test::Answer(201, R"({"id": "run-1"})");
+  });
+  Client client({server.url(""), "", ""});
+  EXPECT_EQ(client.Post("/v1/runs", {{"yaml", "a: 1"}}, "k").at("id"), "run-1");
+  const std::vector<std::string> sent = server.requests();
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(sent[0], sent[1]);
+  EXPECT_THAT(sent[0], HasSubstr("\r\nIdempotency-Key: k\r\n"));
+  EXPECT_EQ(Caught([&] { client.Post("/v1/runs", {{"yaml", "a: 1"}}); }).kind(),
+            ErrorKind::kInfrastructure);
+  EXPECT_EQ(server.requests().size(), 3u) << "one without a key is made once";
 }
 
 TEST_F(ClientTest, FollowsOverARestartWithoutMissingOrRepeating) {
@@ -135,10 +143,10 @@ TEST_F(ClientTest, FollowingEndsWhenTheServiceRefusesOrStaysAway) {
   Start();
   Client client = Connect();
   const auto all = [](const Json&) { return true; };
-  EXPECT_EQ(Complaint([&] { client.Follow("/v1/runs/none/events", all, nullptr); }).kind(),
+  EXPECT_EQ(Caught([&] { client.Follow("/v1/runs/none/events", all, nullptr); }).kind(),
             ErrorKind::kUsage);
   server_.reset();
-  const Error away = Complaint([&] { client.Follow("/v1/events", all, nullptr, 0.1); });
+  const Error away = Caught([&] { client.Follow("/v1/events", all, nullptr, 0.1); });
   EXPECT_EQ(away.kind(), ErrorKind::kInfrastructure);
 }
 

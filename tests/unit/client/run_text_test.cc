@@ -1,4 +1,4 @@
-// What `evald status` shows.
+// The text of `evald status`.
 #include "orchestrator/cli/run_text.h"
 
 #include <gmock/gmock.h>

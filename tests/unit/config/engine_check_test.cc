@@ -4,8 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engines/engines.h"
 #include "evald/error.h"
-#include "protocol/engine_settings.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -16,14 +17,11 @@ using ::testing::StartsWith;
 
 std::string Problem(const std::string& engine, const std::vector<std::string>& set = {},
                     const std::string& binaries = EVALD_BINARY_DIR) {
-  try {
+  return CaughtText([&] {
     const EvalConfig config = ParseEvalConfig("tasks: [gsm8k]\ncheckpoint: /\nengine:\n" + engine,
                                               "/somewhere/eval.yaml", {set, ""});
     CheckEngineSettings(config, binaries);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  });
 }
 
 TEST(EngineCheck, SettingsAreReadAsTheWorkerReadsThem) {
@@ -51,7 +49,36 @@ TEST(EngineCheck, WhatIsWrongIsNamedWithItsPlace) {
               StartsWith("/somewhere/eval.yaml:5: key 'engine.generations': found \"/nowhere\""));
 }
 
-// A fault of a setting that shows in its value: the list says so, and the program that reads it.
+// The list and the worker say the same of one value of one setting.
+void ExpectAgreement(const EngineKind& kind, const EngineSetting& setting, const Json& value) {
+  EvalConfig config;
+  config.engine.name = kind.name;
+  config.engine.settings[setting.key] = value;
+  if (config.engine.name == "openai" && std::string(setting.key) != "command")
+    config.engine.settings.emplace("base_url", "http://h");
+  if (config.engine.name == "replay") config.engine.settings.emplace("generations", "/");
+  std::string said;
+  try {
+    CheckEngineSettings(config, EVALD_BINARY_DIR);
+  } catch (const Error& e) {
+    said = e.message();
+  }
+  const auto listed = FindSettingProblem(kind.name, config.engine.settings);
+  const std::string text =
+      fmt::format("{} {}: {}; the worker says '{}'", kind.name, setting.key, value.dump(), said);
+  // Paths and variables of this form may be absent here, which no list knows.
+  const bool looked_up =
+      setting.use == SettingUse::kReadPath || setting.use == SettingUse::kVariable;
+  if (listed) {
+    EXPECT_THAT(said, HasSubstr(fmt::format("'engine.{}': {}", listed->key, listed->problem)))
+        << text;
+  } else if (!looked_up) {
+    EXPECT_EQ(said, "") << text;
+  }
+}
+
+// Faults that the value of a setting shows: the list finds them, and so does the program that reads
+// the setting.
 TEST(EngineCheck, TheListAndTheEnginesAgreeOnEveryWrongValueOfEverySetting) {
   const Json values = {5,
                        -1,
@@ -66,32 +93,9 @@ TEST(EngineCheck, TheListAndTheEnginesAgreeOnEveryWrongValueOfEverySetting) {
                        {"a", 5},
                        Json::object(),
                        {{"a", nullptr}}};
-  for (const EngineSetting& setting : EngineSettings()) {
-    for (const Json& value : values) {
-      EvalConfig config;
-      config.engine.name = setting.engine;
-      config.engine.settings[setting.key] = value;
-      if (config.engine.name == "openai" && std::string(setting.key) != "command")
-        config.engine.settings.emplace("base_url", "http://h");
-      if (config.engine.name == "replay") config.engine.settings.emplace("generations", "/");
-      std::string said;
-      try {
-        CheckEngineSettings(config, EVALD_BINARY_DIR);
-      } catch (const Error& e) {
-        said = e.message();
-      }
-      const auto listed = FindSettingProblem(setting.engine, config.engine.settings);
-      const std::string text = fmt::format("{} {}: {}; the worker says '{}'", setting.engine,
-                                           setting.key, value.dump(), said);
-      // Paths and variables of this form may be absent here, which no list knows.
-      const bool looked_up =
-          setting.use == SettingUse::kReadPath || setting.use == SettingUse::kVariable;
-      if (listed) {
-        EXPECT_THAT(said, HasSubstr(fmt::format("'engine.{}': {}", listed->key, listed->problem)))
-            << text;
-      } else if (!looked_up) {
-        EXPECT_EQ(said, "") << text;
-      }
+  for (const EngineKind& kind : Engines()) {
+    for (const EngineSetting& setting : kind.settings) {
+      for (const Json& value : values) ExpectAgreement(kind, setting, value);
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include "evald/error.h"
 #include "orchestrator/config/yaml_section.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -17,13 +18,8 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 std::string Problem(const std::string& text, const std::vector<std::string>& set = {}) {
-  try {
-    ParseEvalConfig(text, "/somewhere/eval.yaml", {set, ""});
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-    return e.what();
-  }
-  return "";
+  return CaughtText([&] { ParseEvalConfig(text, "/somewhere/eval.yaml", {set, ""}); },
+                    ErrorKind::kUsage);
 }
 
 constexpr const char* kPlain =
@@ -56,7 +52,7 @@ TEST(EvalConfig, ErrorsOfSetNameTheAssignment) {
     EXPECT_THAT(Problem(kPlain, {assignment}),
                 AllOf(StartsWith(problem), Not(HasSubstr("eval.yaml"))));
   }
-  // What the file says wrong stays the file's.
+  // A fault in the file is reported as the file's.
   EXPECT_THAT(Problem(std::string(kPlain) + "  thread: 1\n", {"workers.count=3"}),
               StartsWith("/somewhere/eval.yaml:5: unknown key 'workers.thread'"));
 }
@@ -189,7 +185,7 @@ TEST(EvalConfig, GenerationSettingsOfTheCheckpointAreIgnoredWhereItSays) {
       HasSubstr("key 'generation_config': found 'of_course', expected checkpoint or ignore"));
   EXPECT_THAT(Problem(text + "engine: {generation_config: ignore}\n", {}),
               HasSubstr("beside 'engine'"));
-  // Engines that have their answers already know no such setting.
+  // Engines that have their answers already do not know such a setting.
   const EvalConfig emulated =
       ParseEvalConfig("tasks: [gsm8k]\nengine: {name: emulated}\ngeneration_config: ignore\n",
                       "/somewhere/eval.yaml", {});
@@ -245,7 +241,7 @@ TEST(EvalConfig, PromptsThatCannotBeWrittenAreRefused) {
   }
 }
 
-// What decides prompts decides scores: a run is not resumed with other ones.
+// Settings that decide prompts decide scores, so a run is not resumed with other ones.
 TEST(EvalConfig, PromptsDecideScores) {
   const std::string text = std::string(kPlain) + "checkpoint: /tmp\n";
   const auto deciding = [&](const std::vector<std::string>& set) {
@@ -286,7 +282,7 @@ TEST(EvalConfig, SandboxSizesAndProcesses) {
   EXPECT_TRUE(config.metrics.sandbox.allow_ctypes);
 }
 
-/// `levels` lists of nine, each of nine times the one before.
+/// `levels` lists. Each has nine members, which are nine times the list before it.
 std::string ManyLaughs(int levels) {
   std::string text = "  a0: &a0 [ha, ha, ha, ha, ha, ha, ha, ha, ha]\n";
   for (int level = 1; level <= levels; ++level) {
@@ -300,7 +296,7 @@ std::string ManyLaughs(int levels) {
 
 TEST(EvalConfig, AliasesThatExplodeAreRefused) {
   const std::string engine = "tasks: [gsm8k]\nengine:\n  name: emulated\n";
-  // 9^40 words would never be written out.
+  // 9^40 words could never be written out.
   EXPECT_THAT(Problem(engine + ManyLaughs(40)), HasSubstr("aliases written out"));
   EXPECT_THAT(Problem(engine + ManyLaughs(40), {"engine.name=openai"}),
               HasSubstr("aliases written out"));

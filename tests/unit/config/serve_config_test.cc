@@ -1,4 +1,4 @@
-// serve.yaml: what is understood, and what is refused with its place.
+// serve.yaml: keys that are understood, and keys that are refused with their place.
 #include "orchestrator/config/serve_config.h"
 
 #include <gmock/gmock.h>
@@ -9,6 +9,8 @@
 #include <fstream>
 
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -18,12 +20,7 @@ namespace fs = std::filesystem;
 
 class ServeConfigTest : public testing::Test {
  protected:
-  ServeConfigTest() {
-    std::string name = (fs::temp_directory_path() / "evald-serve-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-    std::ofstream(folder_ / "eval.yaml") << "tasks: [gsm8k]\n";
-  }
-  ~ServeConfigTest() override { fs::remove_all(folder_); }
+  ServeConfigTest() { std::ofstream(folder_ / "eval.yaml") << "tasks: [gsm8k]\n"; }
 
   ServeConfig Read(const std::string& text, const std::vector<std::string>& set = {}) const {
     std::ofstream(folder_ / "serve.yaml") << text;
@@ -31,16 +28,10 @@ class ServeConfigTest : public testing::Test {
   }
 
   std::string Problem(const std::string& text) const {
-    try {
-      Read(text);
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-      return e.what();
-    }
-    return "";
+    return CaughtText([&] { Read(text); }, ErrorKind::kUsage);
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(ServeConfigTest, PathsStartFromItsFolder) {
@@ -60,12 +51,14 @@ TEST_F(ServeConfigTest, PathsStartFromItsFolder) {
 }
 
 TEST_F(ServeConfigTest, QuotasOfUsers) {
-  const ServeConfig config =
-      Read("quotas: {runs_per_user: 3, watches_per_user: 2, submit_priority: 7}\n");
+  const ServeConfig config = Read(
+      "quotas: {runs_per_user: 3, paused_per_user: 0, watches_per_user: 2, submit_priority: 7}\n");
   EXPECT_EQ(config.runs_per_user_max, 3);
   EXPECT_EQ(config.watches_per_user_max, 2);
+  EXPECT_EQ(config.paused_per_user_max, 0);
   EXPECT_EQ(config.submit_priority_max, 7);
   EXPECT_EQ(Read("{}\n").watches_per_user_max, 16);
+  EXPECT_EQ(Read("{}\n").paused_per_user_max, 8);
 }
 
 TEST_F(ServeConfigTest, AKeyBelongsToAListedServer) {

@@ -1,4 +1,4 @@
-// AnswerRows: log-probabilities, the likeliest token, and sampling as sampler.cc does it.
+// AnswerRows: log-probabilities, the likeliest token, and the same sampling as sampler.cc.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -22,7 +22,7 @@ class AnswerTest : public KernelTest {
     AnswerRows(
         {device_logits.data(), rows, vocab, device_wishes.data(), answers.data(), scratch.data()},
         stream());
-    scratch.Bytes();  // looks at its guards
+    scratch.Bytes();  // checks the guards
     EXPECT_EQ(
         std::memcmp(device_logits.Read().data(), logits.data(), logits.size() * sizeof(float)), 0)
         << "logits are only read";
@@ -55,8 +55,8 @@ TEST_F(AnswerTest, TargetsAgainstLongDoubles) {
                                                   *largest - std::log(total));
         EXPECT_EQ(answers[row].defined, 1);
         EXPECT_EQ(answers[row].token, largest - x);
-        // Each exponential and each of the sum's additions errs by 2^-53, the parts by 2^-50 at
-        // most.
+        // Each exponential and each addition of the sum has an error of 2^-53. The parts have one
+        // of at most 2^-50.
         EXPECT_NEAR(answers[row].log_probability, expected, 1e-12) << vocab;
       }
     }
@@ -79,8 +79,8 @@ TEST_F(AnswerTest, TheFirstOfTheLargest) {
   }
 }
 
-// As torch: log_softmax of a row with NaN or plus infinity is NaN throughout (and argmax of that is
-// 0); argmax of the logits is the first NaN. Minus infinity is a logit like others.
+// As in torch: log_softmax of a row with NaN or plus infinity is NaN throughout (and the argmax of
+// that is 0). The argmax of the logits is the first NaN. Minus infinity is an ordinary logit.
 TEST_F(AnswerTest, RowsThatAreNotFinite) {
   const int64_t vocab = 5001, place = 4321;
   const float low = -HUGE_VALF, high = HUGE_VALF;
@@ -113,7 +113,7 @@ TEST_F(AnswerTest, RowsThatAreNotFinite) {
   EXPECT_TRUE(std::isfinite(scored[5].log_probability));
 }
 
-// Whole stretches of minus infinity, as a suppressed part of the vocabulary has them.
+// Long stretches of minus infinity, as from a suppressed part of the vocabulary.
 TEST_F(AnswerTest, MinusInfinityHasNoShare) {
   const int64_t vocab = 9000, kept = 8100;
   std::vector<float> logits(static_cast<size_t>(2 * vocab), -HUGE_VALF);
@@ -135,7 +135,7 @@ TEST_F(AnswerTest, RowsDoNotDependOnTheirBatch) {
   std::vector<DeviceWish> wishes;
   for (int64_t row = 0; row < rows; ++row) {
     DeviceWish wish = Target(row % 2 == 0 ? Below(vocab) : -1);
-    wish.sample = 1;  // where there is no target
+    wish.sample = 1;  // sampled if there is no target
     wish.top_p = 0.9;
     wish.uniform = Uniform();
     wishes.push_back(wish);
@@ -151,11 +151,11 @@ TEST_F(AnswerTest, RowsDoNotDependOnTheirBatch) {
 
 class SampleTest : public AnswerTest {
  protected:
-  // Logits of several kinds: spread, with many equals, peaked, all equal.
+  // Logits of four kinds: spread, with many equal ones, peaked, all equal.
   std::vector<float> Row(int kind, int64_t vocab) {
     std::vector<float> row = Normals(vocab, kind == 2 ? 15 : 3);
     if (kind == 1) {
-      for (float& x : row) x = std::round(x * 2) / 2;  // -0 too
+      for (float& x : row) x = std::round(x * 2) / 2;  // -0 occurs too
     }
     if (kind == 3) std::fill(row.begin(), row.end(), row[0]);
     return row;
@@ -173,8 +173,8 @@ class SampleTest : public AnswerTest {
     wish.top_k = OneOf<int32_t>(
         {0, 0, 1, 2, 5, 40, static_cast<int32_t>(vocab), static_cast<int32_t>(vocab) + 5});
     wish.top_p = OneOf<double>({1, 1, 0.95, 0.9, 0.5, 0.1, 1e-9, 0});
-    // Draws on an edge between two tokens are told apart by the last bit of a sum. They are exact
-    // only where all are equal.
+    // The last bit of a sum decides a draw on the edge between two tokens. Such draws are exact
+    // only if all logits are equal.
     wish.uniform = kind == 3 ? OneOf<double>({0, 0.25, 0.5, 1 - 0x1p-53}) : Uniform();
     return wish;
   }
@@ -215,7 +215,7 @@ TEST_F(SampleTest, AsTheCpuOnManyRows) {
   for (const int64_t vocab : {9000, 20001}) Check(12, vocab);
 }
 
-// Top-k and top-p cut among zeros of both signs, which are equal.
+// Top-k and top-p make their cut among zeros of both signs, which are equal.
 TEST_F(SampleTest, BothZerosAreEqual) {
   const int64_t vocab = 20, rows = 60;
   std::vector<float> logits;
@@ -238,7 +238,8 @@ TEST_F(SampleTest, BothZerosAreEqual) {
   }
 }
 
-// Draws, and cuts by top-p, that are 1e-11 of all mass beside an edge fall on its right side.
+// Draws and top-p cuts at a distance of 1e-11 of the whole mass from an edge fall on the right
+// side.
 TEST_F(SampleTest, SumsOfMassesAreExact) {
   const int64_t vocab = 300, rows = 120;
   std::vector<float> logits;
@@ -249,7 +250,7 @@ TEST_F(SampleTest, SumsOfMassesAreExact) {
     logits.insert(logits.end(), x.begin(), x.end());
     const double beside = row % 2 == 0 ? 1e-11 : -1e-11;
     const auto edge = static_cast<size_t>(Below(vocab - 1));
-    long double upto = 0, below = 0, total = 0;  // token `edge` in order of id; token 0 in size
+    long double upto = 0, below = 0, total = 0;  // token `edge` by id; token 0 by size
     for (size_t i = 0; i < x.size(); ++i) {
       const long double mass = std::exp(static_cast<long double>(x[i]));
       total += mass;
@@ -275,7 +276,7 @@ TEST_F(SampleTest, SumsOfMassesAreExact) {
   }
 }
 
-// Every token that may be drawn is drawn as often as it should: over a grid of draws.
+// Every token is drawn with its probability, over a grid of draws.
 TEST_F(SampleTest, AsTheCpuOverTheWholeRangeOfDraws) {
   const int64_t vocab = 40, rows = 150;
   const std::vector<float> one = Normals(vocab, 2);

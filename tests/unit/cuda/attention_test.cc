@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kChunk = kChunkPages * kPagePositions;
 
-// Weights and results are rounded to the type, by up to 2^-8 or 2^-11 of them; small weights of
-// fp16 are multiples of 2^-24.
+// Weights and results are rounded to the type, by up to 2^-8 or 2^-11 of their value. Small weights
+// in fp16 are multiples of 2^-24.
 double Bound(WeightType type, const World::Expected& expected) {
   switch (type) {
     case WeightType::kBF16:
@@ -36,7 +36,7 @@ void ExpectNear(const WorldShape& shape, World* world, const std::vector<Part>& 
   for (size_t i = 0; i < bits.size() && wrong < 5; ++i) {
     const double value = world->Number(bits[i]);
     const double difference = std::abs(value - expected[i].value);
-    if (difference <= Bound(shape.type, expected[i])) continue;  // not for NaN
+    if (difference <= Bound(shape.type, expected[i])) continue;  // false for NaN
     ++wrong;
     ADD_FAILURE() << "row " << i / width << ", column " << i % width << ": " << value << ", not "
                   << expected[i].value;
@@ -48,7 +48,7 @@ struct Case {
   std::vector<Part> parts;
 };
 
-// Decode and prefill, chunks that begin, end and are crossed, odd lengths.
+// Decode and prefill: chunks that begin, end and are crossed, and odd lengths.
 std::vector<Part> Mixed() {
   return {{0, 0, 1}, {1, 0, 37}, {2, 511, 1}, {3, 512, 1}, {4, 506, 9}, {5, 63, 2}, {6, 1100, 1}};
 }
@@ -93,7 +93,7 @@ TEST_P(AttentionTest, AgainstDoubles) {
   ExpectNear(GetParam().shape, &world, GetParam().parts, world.Attend(GetParam().parts, 3));
 }
 
-// A row's numbers are the same with any others beside it, and alone.
+// The numbers of a row are the same alone and beside any other rows.
 TEST_P(AttentionTest, SameBitsWhateverIsBeside) {
   const std::vector<Part>& parts = GetParam().parts;
   World world(GetParam().shape, parts, 2);
@@ -145,7 +145,7 @@ TEST(AttentionSharedTest, APrefixIsReadOnceAndChangesNothing) {
     return std::count_if(plan.items.begin(), plan.items.end(),
                          [&](const AttendItem& item) { return item.chunk == chunk; });
   };
-  EXPECT_EQ(of_chunk(shared, 0), 2);  // 19 rows, 16 an item
+  EXPECT_EQ(of_chunk(shared, 0), 2);  // 19 rows, 16 to an item
   EXPECT_EQ(of_chunk(shared, 1), 10);
   const auto together = world.Attend(parts);
   ExpectNear(shape, &world, parts, together);
@@ -156,13 +156,14 @@ TEST(AttentionSharedTest, APrefixIsReadOnceAndChangesNothing) {
 
 TEST(AttentionSharedTest, PagesThatDifferKeepRowsApart) {
   const WorldShape shape{WeightType::kF16, 16, 1, 1};
-  const auto parts = Shared(7);  // the eighth page is each one's own
+  const auto parts = Shared(7);  // each sequence has its own eighth page
   World world(shape, parts, 4);
   for (const AttendItem& item : world.Plan(parts).items) EXPECT_LE(item.count, 3);
   ExpectNear(shape, &world, parts, world.Attend(parts));
 }
 
-// What rows see of a chunk is in exactly one item, of neighbours that fit into a block.
+// Each row's part of a chunk is in exactly one item, whose rows are neighbours that fit into a
+// block.
 void ExpectWhole(const AttentionPlan& plan, const std::vector<Part>& parts, int64_t window,
                  int64_t group) {
   std::multiset<std::pair<int64_t, int64_t>> wanted, found;

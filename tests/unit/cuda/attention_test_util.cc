@@ -46,7 +46,7 @@ World::World(const WorldShape& shape, const std::vector<Part>& parts, unsigned s
         for (const bool values : {false, true}) {
           const int64_t page = sequence.pages[static_cast<size_t>(p / kPagePositions)];
           char* place = Place(page, values, head, p % kPagePositions);
-          if (!std::isnan(At(place, 0))) continue;  // shared, and there already
+          if (!std::isnan(At(place, 0))) continue;  // shared, and filled already
           for (int64_t d = 0; d < shape.head_dim; ++d) Put(place, d, Bits(normal(random_)));
         }
       }
@@ -135,7 +135,7 @@ std::vector<uint32_t> World::Attend(const std::vector<Part>& parts, int padding)
   const AttentionPlan plan = Plan(parts);
   std::vector<int32_t> positions, tables;
   std::vector<char*> pages;
-  std::vector<char> qkv;  // keys and values are not looked at: NaN
+  std::vector<char> qkv;  // keys and values are not read here: NaN
   for (const Part& part : parts) {
     const Sequence& sequence = sequences_[static_cast<size_t>(part.sequence)];
     for (int64_t p = part.first_position; p < part.first_position + part.count; ++p) {

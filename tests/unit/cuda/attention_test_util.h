@@ -8,7 +8,7 @@
 
 namespace evald::native::cuda {
 
-/// What attention is tried on.
+/// The shape of a test's attention.
 struct WorldShape {
   WeightType type = WeightType::kBF16;
   int64_t head_dim = 64;
@@ -21,7 +21,7 @@ struct WorldShape {
   int64_t row_width() const { return (heads() + 2 * kv_heads) * head_dim; }
 };
 
-/// Rows of one sequence that are computed, and how many of its first pages it has in common with
+/// Rows of one sequence that are computed, and the number of its first pages that it shares with
 /// the sequence of another part (which has them).
 struct Part {
   int sequence = 0;
@@ -31,32 +31,33 @@ struct Part {
   int shared_with = 0;
 };
 
-/// Random keys, values and queries of some sequences, which are the same whatever is computed of
-/// them. What no position has is NaN: the rest of the last pages, the other layers, results.
+/// Random keys, values and queries of some sequences. They do not depend on the parts that are
+/// computed. Memory that belongs to no position is NaN: the rest of the last pages, the other
+/// layers, the results.
 class World {
  public:
   World(const WorldShape& shape, const std::vector<Part>& parts, unsigned seed);
 
   /// Attention of these parts, in this order, in one batch: [row][heads * head_dim], as bits.
-  /// `padding` rows and items are added that only pad.
+  /// `padding` rows and items without content are added.
   std::vector<uint32_t> Attend(const std::vector<Part>& parts, int padding = 0);
   /// The same in double precision.
   struct Expected {
     double value = 0;
-    double size = 0;  ///< the weighted sum of the values' absolutes
-    double keys = 0;  ///< how many were seen
+    double size = 0;  ///< the weighted sum of the values' absolute numbers
+    double keys = 0;  ///< the number of keys seen
   };
   std::vector<Expected> Reference(const std::vector<Part>& parts) const;
-  /// What a result's bits say.
+  /// The number that a result's bits represent.
   double Number(uint32_t bits) const;
-  /// `group` 0: that of the shape.
+  /// `group` 0: the group of the shape.
   AttentionPlan Plan(const std::vector<Part>& parts, int64_t group = 0);
   /// Every sequence gets pages of its own with the same content.
   void Unshare();
 
  private:
   struct Sequence {
-    std::vector<int64_t> pages;  // of pages_
+    std::vector<int64_t> pages;  // indices into pages_
     int64_t positions = 0;
     std::vector<uint32_t> queries;  // [position][heads][head_dim], bits
   };
@@ -68,7 +69,7 @@ class World {
   void Put(char* place, int64_t index, uint32_t bits) const;
   std::vector<Segment> Segments(const std::vector<Part>& parts);
   void Upload();
-  /// Of all positions, keys or values of one head: [position][head_dim].
+  /// Keys or values of one head at all positions: [position][head_dim].
   std::vector<double> Decode(const Sequence& sequence, bool values, int64_t head) const;
 
   WorldShape shape_;
@@ -78,7 +79,7 @@ class World {
   std::vector<Sequence> sequences_;
   std::vector<std::vector<char>> pages_;
   Memory arena_;
-  std::vector<std::vector<Page*>> tables_;  // of the device, by sequence
+  std::vector<std::vector<Page*>> tables_;  // the device's page tables, by sequence
 };
 
 }  // namespace evald::native::cuda

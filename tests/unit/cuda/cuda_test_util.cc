@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "evald/error.h"
 #include "worker/native/cuda/pull.h"
+#include "worker/native/cuda/served.h"
 
 namespace evald::native::cuda {
 
@@ -39,6 +41,19 @@ Segment Sequence::Next(int count, int logits_from) {
   segment.logits_from = logits_from;
   computed += count;
   return segment;
+}
+
+std::vector<std::string> ServedGoldenNames() {
+  std::vector<std::string> names = GoldenNames();
+  std::erase_if(names, [](const std::string& name) {
+    try {
+      RefuseUnserved(ReadModelConfig(GoldenPath(name)));
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  });
+  return names;
 }
 
 std::vector<int32_t> SomeTokens(int64_t count, int seed) {

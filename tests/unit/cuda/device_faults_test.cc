@@ -1,4 +1,4 @@
-// What the device does when calls fail, which only the emulated runtime can order.
+// The device's behaviour after calls that fail. Only the emulated runtime can order such failures.
 #include <gtest/gtest.h>
 
 #include "../native/native_test_util.h"
@@ -8,15 +8,16 @@
 namespace evald::native::cuda {
 namespace {
 
-// The emulated products depend on the rows where they may: the tests of invariance would see it.
+// With `fast` the emulated products depend on the number of rows, so the tests of invariance would
+// notice.
 TEST(FastTest, IsNotTheSameWhateverTheRows) {
   CudaModel model(GoldenPath("untied"), {.type = WeightType::kF32, .fast = true});
   const std::vector<int32_t> tokens = SomeTokens(40);
   EXPECT_FALSE(SameBits(AllLogits(&model, tokens, 1), AllLogits(&model, tokens, 40)));
 }
 
-// Wherever a call fails, the next batch is right. Where a capture failed, or a graph's launch, the
-// batch itself is, too, and there are no more.
+// Wherever a call fails, the next batch is right. If the failure is that of a capture or of a
+// graph's launch, the batch itself is right too, and no further graphs are used.
 TEST(DeviceTest, GoesOnAfterAFault) {
   CudaModel model(GoldenPath("untied"));
   const std::vector<int32_t> tokens = SomeTokens(12);
@@ -27,7 +28,7 @@ TEST(DeviceTest, GoesOnAfterAFault) {
   int failed = 0, mended = 0;
   for (int64_t after = 0; after < calls; after += 7) {
     emulated::OrderFaults("");
-    CudaModel fresh(GoldenPath("untied"));  // without graphs yet
+    CudaModel fresh(GoldenPath("untied"));  // has no graphs yet
     emulated::OrderFaults("0:other:" + std::to_string(after));
     try {
       EXPECT_TRUE(SameBits(AllLogits(&fresh, tokens, 1), expected)) << after << " calls";
@@ -49,7 +50,8 @@ TEST(DeviceTest, OutOfMemoryAndALostDevice) {
   const std::vector<int32_t> tokens = SomeTokens(200);
   std::string faults = "0:oom:0";
   model.device.DeletePage(model.device.NewPage());
-  for (int i = 0; i < 20; ++i) faults += ",0:oom:0";  // a smaller slab would do, down to one page
+  // a smaller slab would suffice, down to one page
+  for (int i = 0; i < 20; ++i) faults += ",0:oom:0";
   emulated::OrderFaults(faults);
   EXPECT_THROW(CudaModel(GoldenPath("untied")), DeviceError);
   emulated::OrderFaults("");

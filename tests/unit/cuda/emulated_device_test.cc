@@ -19,7 +19,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Runs a kernel and returns what it fails with.
+// Runs a kernel and returns its error.
 std::string FailureOf(unsigned threads, size_t shared_bytes, const std::function<void()>& kernel) {
   try {
     emulated::RunGrid("Tried", 1, threads, shared_bytes, kernel);
@@ -50,7 +50,7 @@ TEST(EmulatedDeviceTest, AnAsynchronousCopyIsThereAfterTheWaitForIt) {
   emulated::RunGrid("CopyThrough", 1, 32, 1024, [&] { CopyThrough(from, to, true); });
   for (int i = 0; i < 32; ++i) {
     for (int k = 0; k < 4; ++k) EXPECT_EQ(to[4 * i + k], from[4 * (31 - i) + k]);
-    EXPECT_TRUE(std::isnan(to[128 + i]));  // the second one was not waited for
+    EXPECT_TRUE(std::isnan(to[128 + i]));  // nothing waited for the second copy
   }
   emulated::RunGrid("CopyThrough", 1, 32, 1024, [&] { CopyThrough(from, to, false); });
   for (const float x : to) EXPECT_TRUE(std::isnan(x));
@@ -63,7 +63,7 @@ TEST(EmulatedDeviceTest, FillingWhatOthersStillReadIsSeen) {
     EVALD_DYNAMIC_SHARED(shared);
     if (threadIdx.x == 0) reinterpret_cast<float*>(shared)[0] = 7;
     __syncthreads();
-    if (threadIdx.x == 1) CopyAsync16(shared, from);  // a barrier is missing before it
+    if (threadIdx.x == 1) CopyAsync16(shared, from);  // a barrier is missing before this copy
     __syncthreads();
     if (threadIdx.x == 0) seen = reinterpret_cast<float*>(shared)[0];
   });
@@ -186,7 +186,7 @@ TEST(EmulatedDeviceTest, KernelsThatNeverWaitRunAsALoop) {
   EXPECT_EQ(order, ascending);
 }
 
-// Sums over lanes, warps and blocks, on several threads at once.
+// Sums over lanes, warps and blocks, from several threads of the host at once.
 TEST(EmulatedDeviceTest, ThreadsOfTheHostLaunchBesideEachOther) {
   std::vector<std::thread> threads;
   std::vector<unsigned> totals(3);
@@ -225,7 +225,8 @@ TEST(EmulatedDeviceTest, LanesExchangeValues) {
   });
 }
 
-// d = a · b from rows in memory, by the operations' layouts. Small whole numbers: sums are exact.
+// d = a · b from rows in memory, in the operations' layouts. The numbers are small and whole, so
+// sums are exact.
 template <typename T>
 void TryMatrices() {
   std::mt19937 random(1);
@@ -270,8 +271,8 @@ void TryMatrices() {
 TEST(EmulatedDeviceTest, MatricesOfBf16) { TryMatrices<BF16>(); }
 TEST(EmulatedDeviceTest, MatricesOfF16) { TryMatrices<F16>(); }
 
-// Every number of 16 bits comes back; what lies between two goes to the nearer, halfway to the
-// even.
+// Every number of 16 bits comes back unchanged. A number between two goes to the nearer one, and
+// one halfway to the even one.
 template <typename T>
 void TryNumbers(uint32_t infinity) {
   for (uint32_t bits = 0; bits < infinity; ++bits) {

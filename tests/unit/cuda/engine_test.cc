@@ -1,10 +1,12 @@
-// The engine on the emulated device: batches that are queued ahead of the answers they go on from.
+// The engine on the emulated device: batches are queued before the answers that they continue are
+// there.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "evald/error.h"
 #include "tests/unit/native/native_test_util.h"
+#include "tests/unit/support/caught.h"
 #include "worker/native/cuda/cuda_backend.h"
 
 namespace evald::native::cuda {
@@ -22,7 +24,7 @@ std::unique_ptr<Engine> GpuEngine(const std::filesystem::path& directory, Json s
   return engine;
 }
 
-// Fewer than the processor's tests have, as the device is slow.
+// Fewer requests than in the processor's tests, since the emulated device is slow.
 std::vector<Request> SomeRequests() {
   std::vector<Request> requests;
   for (const Request& request : MixedRequests()) {
@@ -44,14 +46,30 @@ TEST_P(AheadTest, ChangesNoAnswer) {
     const auto engine = GpuEngine(GoldenPath(GetParam()), settings);
     EXPECT_EQ(AnswerLines(engine.get(), requests), expected) << settings;
   }
-  // As many rows, but for those in vain, which are not counted.
+  // The number of rows is the same: rows computed in vain are not counted.
   const auto ahead = GpuEngine(GoldenPath(GetParam()), Json::object());
   EXPECT_EQ(AnswerLines(ahead.get(), requests), expected);
   EXPECT_EQ(ahead->WorkReport()["rows_computed"], in_turn->WorkReport()["rows_computed"]);
 }
 
-// Settings that change logits are applied by the processor to what the device computed: no batch
-// goes on before.
+TEST(GpuEngineTest, AModelWithoutKernelsIsRefusedWithTheReason) {
+  const std::pair<const char*, const char*> refused[] = {{"gemma2", "capped attention scores"},
+                                                         {"gemma3_nested", "capped logits"},
+                                                         {"gemma3", "two ropes"}};
+  for (const auto& [golden, lacking] : refused) {
+    try {
+      GpuEngine(GoldenPath(golden), Json::object());
+      ADD_FAILURE() << golden << " is loaded";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInput);
+      EXPECT_NE(std::string(e.what()).find(lacking), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("cpu:0"), std::string::npos) << e.what();
+    }
+  }
+}
+
+// The processor applies settings that change logits to the device's results, so no batch is queued
+// before that.
 TEST(AheadEngineTest, GenerationSettingsAreTheProcessors) {
   CheckpointCopy copy("linear");
   copy.Write(
@@ -62,7 +80,7 @@ TEST(AheadEngineTest, GenerationSettingsAreTheProcessors) {
     requests.push_back(GenerateRequest("The answer is " + std::to_string(doc), {}, 12));
     requests.back().doc_id = doc;
     requests.back().sampling.do_sample = doc % 2 == 1;
-    // The device's own choice beside the others in one batch.
+    // The device's own choice, in one batch with the others.
     if (doc > 3)
       requests.back().sampling.settings = {{"repetition_penalty", nullptr},
                                            {"no_repeat_ngram_size", 0},
@@ -78,7 +96,8 @@ TEST(AheadEngineTest, GenerationSettingsAreTheProcessors) {
   }
 }
 
-// The next sequence enters while the row that the one before it has in vain is on its way.
+// The next sequence enters while the device still computes the last row of the sequence before it
+// in vain.
 TEST(AheadEngineTest, OneAtATime) {
   const auto one = GpuEngine(GoldenPath("llama3"), {{"concurrency", 1}, {"ahead", false}});
   const auto engine = GpuEngine(GoldenPath("llama3"), {{"concurrency", 1}});
@@ -90,7 +109,7 @@ TEST(AheadEngineTest, OneAtATime) {
   EXPECT_EQ(AnswerLines(engine.get(), requests), AnswerLines(one.get(), requests));
 }
 
-// After requests were cancelled with a batch on its way, the next ones get their own answers.
+// Requests are cancelled while a batch is under way. Later requests get their own answers.
 TEST(AheadEngineTest, WhatWasCancelledIsForgotten) {
   const std::vector<Request> requests = SomeRequests();
   const auto fresh = GpuEngine(GoldenPath("llama3"), Json::object());
@@ -102,7 +121,7 @@ TEST(AheadEngineTest, WhatWasCancelledIsForgotten) {
   for (int step = 0; step < 3; ++step) engine->Step(std::chrono::milliseconds(0));
   engine->CancelAll();
   EXPECT_EQ(AnswerLines(engine.get(), requests), expected);
-  engine->Load(GoldenPath("llama3"));  // while the last batch's answers have not been collected
+  engine->Load(GoldenPath("llama3"));  // the last batch's answers have not been collected yet
   EXPECT_EQ(AnswerLines(engine.get(), requests), expected);
 }
 
@@ -110,7 +129,7 @@ TEST(AheadEngineTest, NamesTheTokenThatCannotBeDrawnFromLogitsThatAreNotFinite) 
   CheckpointCopy copy("llama3");
   copy.ChangeTensors("embed_tokens", [](Tensors::Tensor* tensor) {
     const size_t row = tensor->data.size() / static_cast<size_t>(tensor->shape[0]);
-    // fp16 NaN in the rows of all but the first tokens.
+    // NaN in fp16 in all rows except those of the first tokens.
     for (size_t i = 3 * row; i < tensor->data.size(); i += 2)
       tensor->data.replace(i, 2, "\x00\x7e", 2);
   });
@@ -119,12 +138,9 @@ TEST(AheadEngineTest, NamesTheTokenThatCannotBeDrawnFromLogitsThatAreNotFinite) 
     Request request = GenerateRequest("The answer", {}, 8);
     request.sampling.do_sample = true;
     engine->Submit(0, request);
-    try {
+    return CaughtText([&] {
       while (engine->pending() > 0) engine->Step(std::chrono::milliseconds(100));
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+    });
   };
   EXPECT_NE(error(true), "");
   EXPECT_EQ(error(true), error(false));

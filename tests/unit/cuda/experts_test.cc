@@ -9,7 +9,7 @@ namespace {
 
 class ExpertsTest : public KernelTest {
  protected:
-  // Choices as a router makes them, each expert at most once a row; `favoured` ones first.
+  // Choices like a router's. A row has each expert at most once; `favoured` experts come first.
   std::vector<int32_t> Choices(int64_t rows, int64_t experts, int64_t per_token,
                                int64_t favoured = 0) {
     std::vector<int32_t> choices;
@@ -43,7 +43,7 @@ class ExpertsTest : public KernelTest {
     int64_t experts, outputs, inputs;
   };
 
-  // The products of each slot, whose rows are those of `x`.
+  // The products of each slot. Its rows are those of `x`.
   Numbers Multiply(WeightType type, WeightType y_type, const Shape& shape, const Numbers& weights,
                    const Numbers& x, const Groups& groups, int64_t slots, bool by_slot) {
     Numbers y(y_type, slots * shape.outputs);
@@ -71,7 +71,7 @@ class ExpertsTest : public KernelTest {
     for (size_t i = 0; i < choices.size(); ++i) {
       choice_of[static_cast<size_t>(slot_of[i])] = static_cast<int64_t>(i);
     }
-    // A sum takes no number through more additions than there are.
+    // No number passes through more additions than the sum has.
     const double relative = static_cast<double>(shape.inputs + 1) * kUnit;
     ExpectNear(y_type, y.Read(), [&](int64_t at) -> Expected {
       const int64_t slot = at / shape.outputs, output = at % shape.outputs;
@@ -118,8 +118,9 @@ TEST_F(ExpertsTest, SlotsAreInOrderOfExpertsAndRows) {
   }
 }
 
-// Depths that are no whole slots or pieces, outputs that are odd or more than a tile's, experts
-// without rows and with more than a tile's; so many rows that each size of tile comes up.
+// Depths that are no whole number of slots or pieces; outputs that are odd or more than a tile's;
+// experts without rows and with more rows than a tile. There are so many rows that each size of
+// tile occurs.
 TEST_F(ExpertsTest, ProductsAgainstDoubles) {
   bool by_slot = false;
   for (const WeightType type : kTypes) {
@@ -145,7 +146,7 @@ TEST_F(ExpertsTest, ARowsBitsDoNotDependOnItsBatch) {
     const std::vector<float> values = Normals(rows * shape.inputs);
     const Numbers weights(type, Normals(shape.experts * shape.outputs * shape.inputs));
     const std::vector<int32_t> choices = Choices(rows, shape.experts, per_token);
-    // [choice][outputs], of the rows [first, first + count) alone.
+    // [choice][outputs] of the rows [first, first + count) alone.
     const auto compute = [&](int64_t first, int64_t count) {
       const std::vector<int32_t> some(choices.begin() + first * per_token,
                                       choices.begin() + (first + count) * per_token);

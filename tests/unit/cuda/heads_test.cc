@@ -1,4 +1,4 @@
-// PrepareHeads: what becomes of queries, keys and values between their product and attention.
+// PrepareHeads: the changes of queries, keys and values between their product and attention.
 #include <algorithm>
 #include <cmath>
 
@@ -37,7 +37,7 @@ const std::vector<Shape> kShapes = {
 
 class HeadsTest : public KernelTest {
  protected:
-  // A batch on the device, and what PrepareHeads made of it.
+  // A batch on the device, and the results of PrepareHeads.
   struct Work {
     Shape shape;
     WeightType type;
@@ -71,6 +71,14 @@ class HeadsTest : public KernelTest {
       work.sines.push_back(static_cast<float>(std::sin(angle)));
     }
     return work;
+  }
+
+  static void TakeParameters(const Work& from, Work* to) {
+    to->bias = from.bias;
+    to->query_norm = from.query_norm;
+    to->key_norm = from.key_norm;
+    to->cosines = from.cosines;
+    to->sines = from.sines;
   }
 
   static int64_t PageElements(const Work& work) {
@@ -107,7 +115,7 @@ class HeadsTest : public KernelTest {
     args.cosines = cosines.data();
     args.sines = sines.data();
     PrepareHeads(args, stream());
-    work.qkv.Bytes();  // waits while the arguments are there
+    work.qkv.Bytes();  // waits as long as the kernel needs the arguments
   }
 
   enum Part { kQueries, kKeys, kValues };
@@ -124,7 +132,7 @@ class HeadsTest : public KernelTest {
     return (set * (group + 2) + within) * shape.head_dim;
   }
 
-  // One row's part in double: [heads of the part][head_dim].
+  // One row's part in double precision: [heads of the part][head_dim].
   static std::vector<Expected> Reference(const Work& work, const Numbers& given, int64_t row,
                                          Part part) {
     const Shape& shape = work.shape;
@@ -182,7 +190,8 @@ TEST_F(HeadsTest, AgainstDoubles) {
       Work work =
           MakeWork(shape, type, positions, Normals(static_cast<int64_t>(positions.size()) * width));
       work.tables = {2, 0, 4, 2, 4};
-      const int64_t first_page[] = {0, 4, -1, 5, 3};  // of their positions, as Prepare lays them
+      // pages of their positions, as Prepare places them
+      const int64_t first_page[] = {0, 4, -1, 5, 3};
       Prepare(work);
       std::vector<Expected> pages(static_cast<size_t>(kPages * PageElements(work)), {NAN, 0});
       const std::vector<double> qkv = work.qkv.Read(), stored = work.pages.Read();
@@ -193,7 +202,7 @@ TEST_F(HeadsTest, AgainstDoubles) {
         for (int64_t i = 0; i < shape.heads * dim; ++i) {
           const int64_t at = OffsetOf(shape, kQueries, i / dim) + i % dim;
           queries.push_back(qkv[static_cast<size_t>(row * width + at)]);
-          expected.push_back({work.qkv.at(row * width + at), 0});  // where it only pads
+          expected.push_back({work.qkv.at(row * width + at), 0});  // a padding row
         }
         if (position >= 0) expected = Reference(work, work.qkv, row, kQueries);
         ExpectNear(type, queries, [&](int64_t i) { return expected[static_cast<size_t>(i)]; });
@@ -224,6 +233,47 @@ TEST_F(HeadsTest, AgainstDoubles) {
   }
 }
 
+// Attention multiplies positions that a row does not see by 0.
+TEST_F(HeadsTest, AValueThatIsNotFiniteBecomesZerosAndItsKeyNan) {
+  for (const Shape& shape : kShapes) {
+    for (const WeightType type : kTypes) {
+      SCOPED_TRACE(testing::Message() << shape.name << " " << NameOf(type));
+      const int64_t dim = shape.head_dim;
+      const std::vector<float> values = Normals((shape.heads + 2 * shape.kv_heads) * dim);
+      Work good = MakeWork(shape, type, {40}, values);
+      good.tables = {2};  // from page 0 on
+      Prepare(good);
+      const std::vector<double> expected = good.pages.Read();
+      for (const float bad : {NAN, INFINITY, -INFINITY, 6e4f}) {
+        const int64_t head = Below(shape.kv_heads);
+        const auto at = static_cast<size_t>(OffsetOf(shape, kValues, head) + Below(dim));
+        const bool overflows = bad == 6e4f;  // in fp16, with its bias
+        if (overflows && !(type == WeightType::kF16 && shape.biased)) continue;
+        std::vector<float> changed = values;
+        changed[at] = bad;
+        Work work = MakeWork(shape, type, {40}, changed);
+        work.tables = {2};
+        TakeParameters(good, &work);
+        if (overflows) work.bias[at] = bad;
+        Prepare(work);
+        const std::vector<double> stored = work.pages.Read();
+        const auto begin = [&](bool value) {
+          return ((kLayer * 2 + value) * shape.kv_heads + head) * kPagePositions * dim + 40 * dim;
+        };
+        for (int64_t i = 0; i < static_cast<int64_t>(stored.size()); ++i) {
+          const double number = stored[static_cast<size_t>(i)];
+          const double before = expected[static_cast<size_t>(i)];
+          const bool of_key = i >= begin(false) && i < begin(false) + dim;
+          const bool of_value = i >= begin(true) && i < begin(true) + dim;
+          const bool nan = of_key || (!of_value && std::isnan(before));
+          ASSERT_EQ(std::isnan(number), nan) << "at " << i << " with " << bad;
+          ASSERT_TRUE(nan || number == (of_value ? 0 : before)) << "at " << i << " with " << bad;
+        }
+      }
+    }
+  }
+}
+
 TEST_F(HeadsTest, RowsDoNotDependOnTheirBatch) {
   for (const Shape& shape : kShapes) {
     const WeightType type = WeightType::kBF16;
@@ -234,17 +284,13 @@ TEST_F(HeadsTest, RowsDoNotDependOnTheirBatch) {
     batch.tables = {0, 2, 4};
     Work one = MakeWork(shape, type, {70}, {values.begin() + width, values.begin() + 2 * width});
     one.tables = {2};
-    one.bias = batch.bias;
-    one.query_norm = batch.query_norm;
-    one.key_norm = batch.key_norm;
-    one.cosines = batch.cosines;
-    one.sines = batch.sines;
+    TakeParameters(batch, &one);
     Prepare(batch);
     Prepare(one);
     const std::vector<char> all = batch.qkv.Bytes(), all_pages = batch.pages.Bytes();
     EXPECT_EQ(one.qkv.Bytes(), std::vector<char>(all.begin() + bytes, all.begin() + 2 * bytes))
         << shape.name;
-    // Table 2 has pages 0 and 5, which the batch's other rows leave alone.
+    // Table 2 has pages 0 and 5. The batch's other rows do not touch these.
     const std::vector<char> pages = one.pages.Bytes();
     const int64_t page = PageElements(one) * BytesOf(type);
     EXPECT_TRUE(std::equal(pages.begin() + 5 * page, pages.end(), all_pages.begin() + 5 * page))

@@ -1,4 +1,4 @@
-// The kernels that take one row, or one element, at a time. Outputs begin as NaN and lie between
+// Kernels that handle one row, or one element, at a time. Outputs are NaN at first and lie between
 // guards (Guarded).
 #include "worker/native/cuda/kernels.h"
 
@@ -12,7 +12,7 @@
 namespace evald::native::cuda {
 namespace {
 
-// Whole vectors, odd ends, more than one block's stretch.
+// Whole vectors, odd ends, and more than one block's stretch.
 const std::vector<int64_t> kWidths = {1, 7, 8, 24, 37, 2048, 2056, 4099};
 
 class EmbedTest : public KernelTest {};
@@ -20,7 +20,7 @@ class EmbedTest : public KernelTest {};
 TEST_F(EmbedTest, GivesTheTokensRows) {
   const int64_t vocab = 9;
   const std::vector<int32_t> ids = {3, 0, 8, 3, 5};
-  // Two of them are those that answers give.
+  // Two tokens are taken from answers.
   const Values<int32_t> tokens({3, TokenOfAnswer(1), 8, 3, TokenOfAnswer(2)});
   const Values<DeviceAnswer> answers({{7, 1, 0}, {0, 1, 0}, {5, 1, 0}});
   for (const WeightType type : kTypes) {
@@ -43,7 +43,7 @@ TEST_F(EmbedTest, GivesTheTokensRows) {
   }
 }
 
-// Up to 4096, 8192 and 16384 numbers are held in registers, more are read again.
+// Up to 4096, 8192 and 16384 numbers are kept in registers. More numbers are read again.
 const std::vector<int64_t> kNormWidths = {1,    2,    5,    8,    33,    264,   4096,
                                           4099, 5128, 8200, 9000, 16400, 16401, 20000};
 
@@ -93,7 +93,7 @@ class NormTest : public KernelTest {
     }
   }
 
-  // A sum in fp32 takes no number through more than 100 additions.
+  // In a sum in fp32, no number passes through more than 100 additions.
   void ExpectRow(const Case& c, const float* x, const std::vector<float>& weight,
                  const std::vector<float>* bias, const std::vector<double>& got) {
     const auto width = static_cast<double>(c.width);
@@ -109,7 +109,7 @@ class NormTest : public KernelTest {
       const double b = bias == nullptr ? 0 : (*bias)[static_cast<size_t>(i)];
       const double value = (x[i] - mean) * factor * w;
       double error = 100 * kUnit * std::fabs(value);
-      if (c.kind == NormKind::kLayer) {  // the mean's error shows in value and deviation
+      if (c.kind == NormKind::kLayer) {  // the error of the mean affects value and deviation
         error = 200 * kUnit * largest * factor * std::fabs(w) * (1 + largest * factor);
       }
       return {value + b, error + 2 * kUnit * std::fabs(b)};
@@ -258,13 +258,14 @@ TEST_F(RowsTest, GatherCopiesRowsAndLeavesPaddingAlone) {
 
 class ActivateTest : public KernelTest {
  protected:
-  // The function and how much fp32 may err, for an argument that errs by `error` itself.
+  // The function, and the error that fp32 may have for an argument that has itself the error
+  // `error`.
   static Expected Of(Activation activation, double x, double error) {
     const double y = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
     const double value = activation == Activation::kSilu   ? x / (1 + std::exp(-x))
                          : activation == Activation::kGelu ? x * std::erfc(-x / M_SQRT2) / 2
                                                            : x / (1 + std::exp(-2 * y));
-    // Where the exponential is small, its relative error is the absolute one of its argument.
+    // If the exponential is small, its relative error is the absolute error of its argument.
     const double exponent = activation == Activation::kSilu   ? std::fabs(x)
                             : activation == Activation::kGelu ? x * x
                                                               : 2 * std::fabs(y);
@@ -322,7 +323,7 @@ class RouteTest : public KernelTest {
     SCOPED_TRACE(testing::Message() << NameOf(type) << " " << per_token << " of " << experts);
     const int64_t rows = 9;
     std::vector<float> values = Normals(rows * experts, 2);
-    for (float& value : values) value = std::round(value * 4) / 4;  // so that there are equals
+    for (float& value : values) value = std::round(value * 4) / 4;  // makes equal numbers
     const std::vector<float> bad = {NAN, HUGE_VALF, -HUGE_VALF};
     for (size_t i = 0; i < bad.size(); ++i) {
       values[i * static_cast<size_t>(experts) + static_cast<size_t>(Below(experts))] = bad[i];

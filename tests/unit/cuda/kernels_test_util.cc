@@ -7,7 +7,7 @@
 namespace evald::native::cuda {
 namespace {
 
-constexpr int64_t kGuard = 256;  // bytes, and what memory is aligned to
+constexpr int64_t kGuard = 256;  // bytes of a guard, and the alignment of memory
 constexpr int kPoison = 0xFF;
 
 Stream& TestStream() {
@@ -26,7 +26,7 @@ int Digits(WeightType type) {
   return type == WeightType::kF32 ? 24 : type == WeightType::kF16 ? 11 : 8;
 }
 
-// What the stored number is, by the definition of its format.
+// The stored number, by the definition of its format.
 double Decode(WeightType type, const char* from) {
   if (type == WeightType::kF32) {
     float value;
@@ -44,7 +44,7 @@ double Decode(WeightType type, const char* from) {
   return sign * std::ldexp(whole, std::max(exponent, 1) - bias - fraction_bits);
 }
 
-// Of a number that the type has.
+// Stores a number that the type can represent.
 void Encode(WeightType type, double value, char* to) {
   const auto single = static_cast<float>(value);
   uint32_t bits;
@@ -96,7 +96,7 @@ Guarded::Guarded(int64_t bytes, int64_t shift)
 
 void Guarded::Write(const void* from) {
   CopyToDevice(data(), from, static_cast<size_t>(bytes_), TestStream());
-  TestStream().Synchronize();  // `from` need not stay
+  TestStream().Synchronize();  // `from` may be freed afterwards
 }
 
 std::vector<char> Guarded::Bytes() const {
@@ -134,7 +134,8 @@ std::vector<double> Numbers::Read() const {
 
 void ExpectNear(WeightType type, const std::vector<double>& got,
                 const std::function<Expected(int64_t)>& expected) {
-  const double least = type == WeightType::kF16 ? 0x1p-25 : 0x1p-134;  // of numbers below normal
+  // half the smallest subnormal number
+  const double least = type == WeightType::kF16 ? 0x1p-25 : 0x1p-134;
   int failures = 0;
   for (size_t i = 0; i < got.size() && failures < 5; ++i) {
     const auto [value, error] = expected(static_cast<int64_t>(i));

@@ -12,8 +12,8 @@
 #include "worker/native/cuda/kernels.h"
 #include "worker/native/cuda/runtime.h"
 
-/// What tests of single kernels share: inputs, outputs between guards, bounds of errors. References
-/// are computed in double, from what the device really has.
+/// Common parts of the tests of single kernels: inputs, outputs between guards, bounds of errors.
+/// References are computed in double precision from the device's rounded inputs.
 namespace evald::native::cuda {
 
 inline const std::vector<WeightType> kTypes = {WeightType::kF32, WeightType::kF16,
@@ -28,15 +28,15 @@ inline constexpr double kUnit = 0x1p-24;  ///< of fp32, in which kernels compute
 /// Rounded to nearest even.
 double Rounded(WeightType type, double value);
 
-/// Device memory with guards before and behind. It holds NaN in every type of number (all bits set)
-/// until it is written. `shift` bytes make it lie less well.
+/// Device memory with guards before and after it. It holds NaN in every type of number (all bits
+/// set) until it is written. `shift` moves it by that many bytes from a good alignment.
 class Guarded {
  public:
   explicit Guarded(int64_t bytes, int64_t shift = 0);
 
   char* data() const { return memory_.data() + begin_; }
   void Write(const void* from);
-  /// Waits for the stream. Expects that the guards are whole.
+  /// Waits for the stream. Expects that the guards are unchanged.
   std::vector<char> Bytes() const;
 
  private:
@@ -75,7 +75,7 @@ class Numbers {
   Numbers(WeightType type, const std::vector<float>& values, int64_t shift = 0);  ///< rounded
 
   void* data() const { return guarded_.data(); }
-  /// What was given, as rounded.
+  /// The given number, rounded to the type.
   double at(int64_t i) const { return given_[static_cast<size_t>(i)]; }
   std::vector<double> Read() const;
   std::vector<char> Bytes() const { return guarded_.Bytes(); }
@@ -86,16 +86,16 @@ class Numbers {
   std::vector<double> given_;
 };
 
-/// A number that is to come out, and by how much it may differ before it is rounded to its type.
+/// An expected number, and the difference allowed before rounding to its type.
 struct Expected {
   double value;
   double error;
 };
-/// Of all numbers, with at most some failures printed.
+/// Compares all numbers. Prints only some of the failures.
 void ExpectNear(WeightType type, const std::vector<double>& got,
                 const std::function<Expected(int64_t)>& expected);
 
-/// Fresh numbers in every run; the environment's EVALD_TEST_SEED repeats one.
+/// New numbers in every run. The environment variable EVALD_TEST_SEED repeats a run.
 class KernelTest : public testing::Test {
  protected:
   KernelTest();

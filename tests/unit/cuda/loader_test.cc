@@ -1,4 +1,4 @@
-// Checkpoints one after the other on one device, published ones and such as are being staged.
+// Checkpoints one after another on one device, both published ones and ones that are being staged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include "checkpoint/weight_index.h"
 #include "evald/error.h"
 #include "tests/unit/native/native_test_util.h"
+#include "tests/unit/support/temporary_folder.h"
 #include "transfer_reference.h"
 #include "worker/native/cuda/checkpoint_loader.h"
 
@@ -26,8 +27,7 @@ PullOptions SmallChunks() {
   return options;
 }
 
-// Other weights of the same shape: each tensor's bytes in another order, finite whatever their
-// type.
+// Other weights of the same shape: each tensor's bytes in another order, finite in any type.
 void ChangeWeights(CheckpointCopy* copy) {
   copy->ChangeTensors("", [](Tensors::Tensor* tensor) {
     std::reverse(tensor->data.begin(), tensor->data.end());
@@ -35,7 +35,7 @@ void ChangeWeights(CheckpointCopy* copy) {
   });
 }
 
-// One shard for each layer, one for the rest.
+// Writes one shard for each layer and one for the rest.
 void Shard(const fs::path& folder) {
   const Tensors all = Tensors::Read(folder / "model.safetensors");
   std::map<std::string, Tensors> shards;
@@ -52,12 +52,10 @@ void Shard(const fs::path& folder) {
   fs::remove(folder / "model.safetensors");
 }
 
-// Stages a checkpoint as slowly as the test wants, in the way of orchestrator/staging.
+// Stages a checkpoint as slowly as the test wants, in the same way as orchestrator/staging.
 class SlowStaging {
  public:
   explicit SlowStaging(fs::path source) : source_(std::move(source)) {
-    std::string pattern = (fs::temp_directory_path() / "evald-loader-XXXXXX").string();
-    root_ = mkdtemp(pattern.data());
     fs::create_directory(folder());
     layout_ = ReadCheckpointLayout(source_);
     for (const CheckpointFile& file : layout_.files) {
@@ -65,10 +63,6 @@ class SlowStaging {
       fs::resize_file(folder() / file.name, file.bytes);
     }
     writer_.emplace(folder(), layout_.files);
-  }
-  ~SlowStaging() {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
   }
 
   fs::path folder() const { return root_ / ".staging-x"; }
@@ -85,7 +79,7 @@ class SlowStaging {
       if (layout_.files[i].name != name) continue;
       const uint64_t at = chunk * kLandedChunkBytes;
       const std::string content = ReadFile(source_ / name).substr(at, kLandedChunkBytes);
-      // In place: the file may be mapped already.
+      // Writes in place, since the file may be mapped already.
       std::fstream file(folder() / name, std::ios::binary | std::ios::in | std::ios::out);
       file.seekp(static_cast<std::streamoff>(at));
       file.write(content.data(), static_cast<std::streamsize>(content.size()));
@@ -98,7 +92,7 @@ class SlowStaging {
       LandChunk(name, at / kLandedChunkBytes);
     }
   }
-  // All but the shards.
+  // Lands all files except the shards.
   void LandDescription() {
     for (const CheckpointFile& file : layout_.files) {
       if (!file.name.ends_with(".safetensors")) Land(file.name);
@@ -107,7 +101,7 @@ class SlowStaging {
   void LandAll() {
     for (const CheckpointFile& file : layout_.files) Land(file.name);
   }
-  // Its folder from now on.
+  // Publishes and returns the checkpoint's folder from now on.
   fs::path Publish() {
     const std::string fingerprint(32, 'a');
     writer_->Hide();
@@ -119,12 +113,13 @@ class SlowStaging {
   void Fail() { writer_.reset(); }
 
  private:
-  fs::path source_, root_;
+  fs::path source_;
+  TemporaryFolder root_;
   CheckpointLayout layout_;
   std::optional<LandedWriter> writer_;
 };
 
-// A checkpoint's host side.
+// The host side of a checkpoint.
 struct OnHost {
   explicit OnHost(const fs::path& folder)
       : directory(folder), config(ReadModelConfig(folder)), weights(folder, config) {}
@@ -162,7 +157,7 @@ TEST(LoaderTest, TheNextCheckpointOfTheShapeTakesTheSameMemory) {
   loader.Load(second.directory, second.weights);
   EXPECT_EQ(FirstWrong(loader.weights().transfers()), "");
   EXPECT_EQ(HeadOf(loader, second), head);
-  // A driver gives out memory in pieces larger than these checkpoints.
+  // A real driver gives out memory in pieces larger than these checkpoints.
   const bool counts_bytes = RuntimeVersions().find("emulated") != std::string::npos;
   if (counts_bytes) {
     EXPECT_EQ(MemoryOfDevice().free, memory.free);
@@ -196,8 +191,8 @@ TEST(LoaderTest, PullsWhatLandsAndIsReadyWhenItIsPublished) {
     for (const char* shard : {"0", "1", "x"}) {
       staging.Land(fmt::format("model-{}.safetensors", shard));
     }
-    // Headers are at the begins of the shards, which are one chunk here: all have to land before
-    // the first is pulled.
+    // Headers are at the beginnings of the shards, and each shard is one chunk here. All shards
+    // have to land before the first is pulled.
     EXPECT_EQ(loader.progress().bytes, 0u) << "a shard has not landed";
     staging.Land("model-2.safetensors");
     EXPECT_TRUE(Eventually([&] {
@@ -217,7 +212,7 @@ TEST(LoaderTest, PullsWhatLandsAndIsReadyWhenItIsPublished) {
 
 TEST(LoaderTest, PullsAFileWhoseEndHasNotLanded) {
   CheckpointCopy copy("qwen3");
-  constexpr int64_t kVocab = 60'000;  // an embedding of two chunks
+  constexpr int64_t kVocab = 60'000;  // gives an embedding of two chunks
   copy.SetConfig("vocab_size", kVocab);
   copy.ChangeTensors("embed_tokens", [](Tensors::Tensor* tensor) {
     const std::string rows = tensor->data;
@@ -270,12 +265,12 @@ TEST(LoaderTest, AnotherCheckpointThanTheFollowedOneIsPulledWhole) {
   ChangeWeights(&copy);
   SlowStaging staging(copy.path());
   loader.Follow(staging.folder());
-  staging.LandDescription();  // it waits for the rest, and must be made to stop
+  staging.LandDescription();  // the loader waits for the rest, and must be stopped
   const OnHost other(GoldenPath("qwen3"));
   loader.Load(other.directory, other.weights);
   EXPECT_EQ(FirstWrong(loader.weights().transfers()), "");
   EXPECT_EQ(loader.Report()["followed"], 0);
-  // What comes of the staging after all is another's content by now.
+  // The bytes that the staging lands now belong to another checkpoint's content.
   staging.LandAll();
   const OnHost late(staging.Publish());
   loader.Load(late.directory, late.weights);
@@ -306,7 +301,7 @@ TEST(LoaderTest, AFollowThatEndedEarlyCountsForNothing) {
   SlowStaging staging(copy.path());
   loader.Follow(staging.folder());
   loader.Cancel();
-  std::this_thread::sleep_for(milliseconds(100));  // it looks every 50
+  std::this_thread::sleep_for(milliseconds(100));  // the loader looks every 50 ms
   staging.LandAll();
   const OnHost host(staging.Publish());
   loader.Load(host.directory, host.weights);
@@ -320,8 +315,8 @@ TEST(LoaderTest, EndsWhileItFollows) {
   staging.LandDescription();
   CheckpointLoader loader(SmallChunks());
   loader.Follow(staging.folder());
-  loader.Follow(staging.folder());                // anew
-  loader.Follow(staging.folder() / "not there");  // and nothing
+  loader.Follow(staging.folder());                // follows anew
+  loader.Follow(staging.folder() / "not there");  // follows nothing
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The device fails during a pull, at every call. Emulated devices only.
+// Every call of a pull fails once. Emulated devices only.
 #include <gtest/gtest.h>
 
 #include "tests/unit/native/native_test_util.h"

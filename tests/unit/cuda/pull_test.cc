@@ -11,6 +11,7 @@
 
 #include "base/cpu_list.h"
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
 #include "transfer_reference.h"
 #include "worker/native/cuda/convert.h"
 #include "worker/native/cuda/numa.h"
@@ -26,10 +27,10 @@ using Transfer = DeviceWeights::Transfer;
 
 constexpr WeightType kTypes[] = {WeightType::kF32, WeightType::kF16, WeightType::kBF16};
 
-// Tensors in host memory and places for them on the device, with gaps between.
+// Tensors in host memory and their places on the device, with gaps between them.
 class Tensors {
  public:
-  // `elements` weights of each type for each wanted type.
+  // `elements` weights for each pair of stored and wanted type.
   explicit Tensors(const std::vector<uint64_t>& elements, uint32_t seed = 1) {
     uint64_t bytes = 0;
     for (const uint64_t count : elements) {
@@ -52,7 +53,7 @@ class Tensors {
     Poison();
   }
 
-  // Weights of moderate size, whatever type they are read as.
+  // Weights of moderate size, in whatever type they are read.
   void Fill(uint32_t seed) {
     std::minstd_rand random(seed);
     for (char& byte : host_) byte = static_cast<char>(random() % 64);
@@ -69,7 +70,7 @@ class Tensors {
     for (const Transfer& transfer : transfers_) sum += transfer.elements * BytesOf(transfer.stored);
     return sum;
   }
-  // Bytes of the device's memory that no transfer is for and that are not as they were.
+  // The number of changed bytes in the device's memory that belong to no transfer.
   int64_t Spoilt() const {
     std::string now = Download(device_.data(), device_.bytes());
     for (const Transfer& transfer : transfers_) {
@@ -120,15 +121,6 @@ class Landing : public Arrival {
   int asked_ = 0;
 };
 
-std::string ErrorOf(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 PullOptions Small(int threads, uint64_t chunk_bytes = 4096, int depth = 3) {
   PullOptions options;
   options.threads = threads;
@@ -177,7 +169,7 @@ TEST(ConvertTest, SaysWhenAWeightDoesNotFit) {
     };
     EXPECT_TRUE(fits(65519.0F, WeightType::kF16));
     EXPECT_FALSE(fits(65520.0F, WeightType::kF16));
-    EXPECT_TRUE(fits(-INFINITY, WeightType::kF16));  // was not finite before
+    EXPECT_TRUE(fits(-INFINITY, WeightType::kF16));  // infinite before the conversion too
     EXPECT_TRUE(fits(NAN, WeightType::kF16));
     EXPECT_TRUE(fits(65520.0F, WeightType::kBF16));
     EXPECT_FALSE(fits(std::numeric_limits<float>::max(), WeightType::kBF16));
@@ -283,7 +275,7 @@ TEST(PullTest, AStagingThatFailsEndsThePullAndTheNextTryWorks) {
     while (landing.asked() < 5) std::this_thread::yield();
     landing.Fail();
   });
-  EXPECT_EQ(ErrorOf([&] { puller.Run(tensors.transfers(), &landing); }),
+  EXPECT_EQ(CaughtText([&] { puller.Run(tensors.transfers(), &landing); }),
             "the staging came to nothing");
   failing.join();
   tensors.Poison();
@@ -301,7 +293,7 @@ TEST(PullTest, CanBeCancelledWhileItWaits) {
     while (landing.asked() == 0) std::this_thread::yield();
     progress.cancel = true;
   });
-  EXPECT_THAT(ErrorOf([&] { puller.Run(tensors.transfers(), &landing, &progress); }),
+  EXPECT_THAT(CaughtText([&] { puller.Run(tensors.transfers(), &landing, &progress); }),
               HasSubstr("was cancelled"));
   cancelling.join();
   progress.cancel = false;
@@ -314,9 +306,10 @@ TEST(PullTest, RefusesAWeightThatTheDevicesTypeCannotHold) {
   const Memory device(MemoryKind::kDevice, 64);
   const auto* from = reinterpret_cast<const char*>(weights.data());
   Puller puller(Small(1));
-  EXPECT_THAT(
-      ErrorOf([&] { puller.Run({{from, device.data(), 3, WeightType::kF32, WeightType::kF16}}); }),
-      HasSubstr("too large for fp16"));
+  EXPECT_THAT(CaughtText([&] {
+                puller.Run({{from, device.data(), 3, WeightType::kF32, WeightType::kF16}});
+              }),
+              HasSubstr("too large for fp16"));
   puller.Run({{from, device.data(), 3, WeightType::kF32, WeightType::kBF16}});
 }
 

@@ -1,4 +1,4 @@
-// The emulated runtime itself: it must find what a GPU would only punish sometimes.
+// The emulated runtime itself. It must find faults that a GPU would only show sometimes.
 #include "worker/native/cuda/runtime.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@
 namespace evald::native::cuda {
 namespace {
 
-// Before the first use of a GPU: little memory, since all of it is taken below.
+// Set before the first use of a GPU. The memory is small, since the tests below take all of it.
 const int kGpusAreSet = ::setenv("EVALD_EMULATED_GPUS", "1:16777216", 1);
 
 class RuntimeTest : public testing::Test {
@@ -67,7 +67,7 @@ TEST_F(RuntimeTest, PinnedMemoryIsReadLateAndPageableAtOnce) {
   std::memcpy(pinned.data(), "cc", 2);
   pageable = "dd";
   std::string back(4, '.');
-  CopyToHost(back.data(), device.data(), 4, stream);  // waits, as `back` is pageable
+  CopyToHost(back.data(), device.data(), 4, stream);  // waits, since `back` is pageable
   EXPECT_EQ(back, "ccbb");
 }
 

@@ -11,10 +11,10 @@
 #include "worker/native/cuda/device_weights.h"
 #include "worker/native/cuda/runtime.h"
 
-/// What the pull's tests compare with: number formats by their definition, in double precision.
+/// The reference of the pull's tests: number formats by their definition, in double precision.
 namespace evald::native::cuda {
 
-/// The value of a 16-bit pattern with so many bits of exponent and fraction.
+/// The value of a 16-bit pattern with these numbers of bits for exponent and fraction.
 inline double DecodeHalf(uint16_t bits, int exponent_bits, int fraction_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const int exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1);
@@ -25,7 +25,7 @@ inline double DecodeHalf(uint16_t bits, int exponent_bits, int fraction_bits) {
   return sign * std::ldexp(whole, std::max(exponent, 1) - bias - fraction_bits);
 }
 
-/// The nearest pattern, the even one of two: found among all of them.
+/// Finds the nearest pattern among all patterns, and the even one of two equally near.
 class HalfTable {
  public:
   HalfTable(int exponent_bits, int fraction_bits) {
@@ -33,7 +33,7 @@ class HalfTable {
     for (int bits = 0; bits < infinity; ++bits) {
       values_.push_back(DecodeHalf(static_cast<uint16_t>(bits), exponent_bits, fraction_bits));
     }
-    // What infinity's pattern would stand for if it were a number.
+    // The number that infinity's pattern would be if it were finite.
     values_.push_back(std::ldexp(1.0, 1 << (exponent_bits - 1)));
   }
 
@@ -60,7 +60,7 @@ inline const HalfTable& TableOf(WeightType type) {
 
 inline uint64_t BytesOf(WeightType type) { return type == WeightType::kF32 ? 4 : 2; }
 
-/// `count` weights, as they are stored, as the device wants them.
+/// `count` stored weights in the form that the device wants.
 inline std::string Expected(const char* from, WeightType stored, uint64_t count,
                             WeightType wanted) {
   if (stored == wanted) return {from, count * BytesOf(stored)};
@@ -95,7 +95,8 @@ inline std::string Download(const void* device, uint64_t bytes) {
   return host;
 }
 
-/// Whether all transfers are on the device; the first that is not, for a message.
+/// Checks that all transfers are on the device. Returns a message about the first that is not, or
+/// "".
 inline std::string FirstWrong(const std::vector<DeviceWeights::Transfer>& transfers) {
   for (size_t i = 0; i < transfers.size(); ++i) {
     const DeviceWeights::Transfer& t = transfers[i];

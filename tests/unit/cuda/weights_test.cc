@@ -1,6 +1,7 @@
-// Where weights lie on the device, of every family, and what is there after a pull.
+// The places of weights on the device, for every family, and their content after a pull.
 #include <gtest/gtest.h>
 
+#include "cuda_test_util.h"
 #include "evald/error.h"
 #include "tests/unit/native/native_test_util.h"
 #include "transfer_reference.h"
@@ -46,7 +47,7 @@ void CheckNorm(const OnDevice& on, const NormWeights& norm) {
   }
 }
 
-// All parts lie one below the other, from the address on that 256 divides.
+// Checks that all parts follow one another, from an address that 256 divides.
 void CheckLinear(const OnDevice& on, const Linear& linear) {
   if (linear.parts.empty()) return;
   const DeviceLinear& found = on.device.Of(linear);
@@ -97,7 +98,7 @@ void CheckAll(const OnDevice& on) {
 }
 
 TEST(DeviceWeightsTest, EveryTensorOfEveryFamilyIsInItsPlace) {
-  for (const std::string& name : GoldenNames()) {
+  for (const std::string& name : ServedGoldenNames()) {
     for (const WeightType type : kTypes) {
       SCOPED_TRACE(name + " as type " + std::to_string(static_cast<int>(type)));
       CheckAll(OnDevice(GoldenPath(name), type));
@@ -106,7 +107,7 @@ TEST(DeviceWeightsTest, EveryTensorOfEveryFamilyIsInItsPlace) {
 }
 
 TEST(DeviceWeightsTest, TransfersFollowTheFiles) {
-  for (const std::string& name : GoldenNames()) {
+  for (const std::string& name : ServedGoldenNames()) {
     const OnDevice on(GoldenPath(name), WeightType::kBF16);
     const TensorFiles& files = on.weights.files();
     uint64_t bytes = 0;
@@ -124,7 +125,7 @@ TEST(DeviceWeightsTest, TransfersFollowTheFiles) {
 
 TEST(DeviceWeightsTest, ATiedEmbeddingIsThereOnce) {
   int tied = 0, untied = 0;
-  for (const std::string& name : GoldenNames()) {
+  for (const std::string& name : ServedGoldenNames()) {
     const OnDevice on(GoldenPath(name), WeightType::kBF16);
     const void* embedding = on.device.OfMatrix(on.weights.embedding());
     const void* head = on.device.Of(on.weights.head()).weights;
@@ -140,7 +141,8 @@ TEST(DeviceWeightsTest, TheNextCheckpointTakesTheSamePlaces) {
   CheckpointCopy copy("qwen2");
   copy.ChangeTensors("", [](Tensors::Tensor* tensor) {
     std::reverse(tensor->data.begin(), tensor->data.end());
-    for (char& byte : tensor->data) byte = static_cast<char>(byte & 0x3f);  // finite
+    // makes the number finite
+    for (char& byte : tensor->data) byte = static_cast<char>(byte & 0x3f);
   });
   const ModelWeights second(copy.path(), first.config);
   const DeviceLinear before = first.device.Of(first.weights.layers()[0].qkv);
@@ -158,7 +160,7 @@ TEST(DeviceWeightsTest, TheNextCheckpointTakesTheSamePlaces) {
 }
 
 TEST(DeviceWeightsTest, OtherShapesAreToldApart) {
-  const std::vector<std::string> names = GoldenNames();
+  const std::vector<std::string> names = ServedGoldenNames();
   for (const std::string& name : names) {
     const OnDevice on(GoldenPath(name), WeightType::kBF16);
     CheckpointCopy copy(name);

@@ -6,8 +6,9 @@
 
 #include "base/jsonl.h"
 #include "base/read_roots.h"
-#include "jinja/moment.h"
-#include "tests/unit/datasets/scratch.h"
+#include "python/moment.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -21,7 +22,7 @@ Documents Read(const std::filesystem::path& path, std::optional<RowRange> range 
 }
 
 TEST(Documents, JsonLinesKeepOrderAndLines) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const auto path = scratch.Write("a.jsonl", "{\"b\":1,\"a\":2}\n\n{\"a\":3,\"c\":null}\r\n");
   const Documents docs = Read(path);
   ASSERT_EQ(docs.rows.size(), 2u);
@@ -31,7 +32,7 @@ TEST(Documents, JsonLinesKeepOrderAndLines) {
 }
 
 TEST(Documents, GzipAndJsonArrays) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const auto gz = scratch / "a.jsonl.gz";
   gzFile file = gzopen(gz.c_str(), "wb");
   gzputs(file, "{\"a\":1}\n{\"a\":2}\n");
@@ -44,39 +45,39 @@ TEST(Documents, GzipAndJsonArrays) {
 }
 
 TEST(Documents, RowRange) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const auto path = scratch.Write("a.jsonl", "{\"id\":1}\n{\"id\":2}\n{\"id\":3}\n");
   EXPECT_EQ(Read(path, RowRange{"id", 2, 3}).rows.size(), 2u);
-  EXPECT_THAT(MessageOf([&] { Read(path, RowRange{"key", 2, 3}); }), HasSubstr("a.jsonl:1"));
+  EXPECT_THAT(CaughtText([&] { Read(path, RowRange{"key", 2, 3}); }), HasSubstr("a.jsonl:1"));
 }
 
 TEST(Documents, BadFilesNameFileAndLine) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   std::string lines;
   for (int i = 1; i <= 20; ++i) lines += i == 17 ? "{\"a\": }\n" : "{\"a\": 1}\n";
-  EXPECT_THAT(MessageOf([&] { Read(scratch.Write("broken.jsonl", lines)); }),
+  EXPECT_THAT(CaughtText([&] { Read(scratch.Write("broken.jsonl", lines)); }),
               HasSubstr("broken.jsonl:17: "));
-  EXPECT_THAT(MessageOf([&] { Read(scratch.Write("empty.jsonl", "")); }),
+  EXPECT_THAT(CaughtText([&] { Read(scratch.Write("empty.jsonl", "")); }),
               HasSubstr("empty.jsonl: the file has no documents"));
-  EXPECT_THAT(MessageOf([&] { Read(scratch.Write("list.jsonl", "[1]\n")); }),
+  EXPECT_THAT(CaughtText([&] { Read(scratch.Write("list.jsonl", "[1]\n")); }),
               HasSubstr("list.jsonl:1: a document is a JSON object"));
-  EXPECT_THAT(MessageOf([&] { Read(scratch / "absent.jsonl"); }), HasSubstr("absent.jsonl"));
-  EXPECT_THAT(MessageOf([&] { Read(scratch.Write("x.parquet", "PAR1")); }),
+  EXPECT_THAT(CaughtText([&] { Read(scratch / "absent.jsonl"); }), HasSubstr("absent.jsonl"));
+  EXPECT_THAT(CaughtText([&] { Read(scratch.Write("x.parquet", "PAR1")); }),
               HasSubstr("use .jsonl"));
-  EXPECT_THAT(MessageOf([&] { Read(scratch.Write("bad.jsonl.gz", "not gzip")); }),
+  EXPECT_THAT(CaughtText([&] { Read(scratch.Write("bad.jsonl.gz", "not gzip")); }),
               HasSubstr("gzip data is broken"));
-  EXPECT_THAT(MessageOf([&] { Read(scratch.Write("cut.csv", "a,b\n1,\"x\n")); }),
+  EXPECT_THAT(CaughtText([&] { Read(scratch.Write("cut.csv", "a,b\n1,\"x\n")); }),
               HasSubstr("cut.csv:2: a quoted field is not closed"));
-  EXPECT_THAT(MessageOf([&] { Read(scratch.Write("ragged.csv", "a,b\n1,2\n3,4,5\n")); }),
+  EXPECT_THAT(CaughtText([&] { Read(scratch.Write("ragged.csv", "a,b\n1,2\n3,4,5\n")); }),
               HasSubstr("ragged.csv:3: found 3 fields, expected at most 2"));
   EXPECT_THAT(
-      MessageOf([&] { Read(scratch.Write("doubled.jsonl", "{\"a\": {\"b\": 1, \"b\": 2}}\n")); }),
+      CaughtText([&] { Read(scratch.Write("doubled.jsonl", "{\"a\": {\"b\": 1, \"b\": 2}}\n")); }),
       HasSubstr("doubled.jsonl:1: a key is written twice"));
 }
 
-// A file of the task's own: read by the name of its format, not by its ending.
+// A task's own file is read by the name of its format, not by its ending.
 TEST(Documents, AsTheLoaderReadsThem) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const auto read = [&](const std::string& name, const std::string& text, DataFormat format) {
     const auto path = scratch.Write(name, text);
     Documents out;
@@ -89,16 +90,16 @@ TEST(Documents, AsTheLoaderReadsThem) {
             R"({"a":1.0,"b":null})");
   EXPECT_EQ(ToLine(read("a.tsv", "a,b\n1,x\n", DataFormat::kCsv).rows[0]), R"({"a":1,"b":"x"})");
   const Documents dates = read("d.jsonl", "{\"d\":\"2020-01-02\"}\n", DataFormat::kJson);
-  EXPECT_EQ(ToLine(jinja::PlainDates(dates.rows[0])), R"({"d":"2020-01-02 00:00:00"})");
-  EXPECT_THAT(MessageOf([&] { read("n.jsonl", "{\"d\":[null, 1]}\n", DataFormat::kJson); }),
+  EXPECT_EQ(ToLine(python::PlainDates(dates.rows[0])), R"({"d":"2020-01-02 00:00:00"})");
+  EXPECT_THAT(CaughtText([&] { read("n.jsonl", "{\"d\":[null, 1]}\n", DataFormat::kJson); }),
               HasSubstr("the lists of the column 'd' hold null"));
-  EXPECT_THAT(MessageOf([&] { read("w.json", " [{\"d\":1}]", DataFormat::kJson); }),
+  EXPECT_THAT(CaughtText([&] { read("w.json", " [{\"d\":1}]", DataFormat::kJson); }),
               HasSubstr("white space stands before the array"));
 }
 
-// A file that stands for a dataset of the hub: its texts have been texts there.
+// A file that replaces a dataset of the hub: the dataset's texts stay texts.
 TEST(Documents, StandingForADatasetTextsStayTexts) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const Documents docs = Read(scratch.Write(
       "a.jsonl", "{\"d\":\"2020-01-02\",\"n\":1}\n{\"d\":\"2020-01-03\",\"n\":0.5}\n{}\n"));
   EXPECT_EQ(ToLine(docs.rows[0]), R"({"d":"2020-01-02","n":1.0})");

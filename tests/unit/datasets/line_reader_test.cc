@@ -10,6 +10,8 @@
 
 #include "base/read_roots.h"
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -36,13 +38,7 @@ std::string Pack(const std::string& text) {
 
 class LineReaderTest : public ::testing::Test {
  protected:
-  LineReaderTest() {
-    std::string name = (fs::temp_directory_path() / "evald-lines-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~LineReaderTest() override { fs::remove_all(folder_); }
-
-  // The file stays open until the next one is.
+  // The file stays open until the next one is opened.
   LineReader Open(const std::string& content, bool packed = false,
                   LineReader::Limits limits = kWide) {
     const fs::path file = folder_ / "file";
@@ -57,18 +53,8 @@ class LineReaderTest : public ::testing::Test {
     EXPECT_EQ(reader.line(), lines.size());
     return lines;
   }
-  template <typename Work>
-  static std::string ErrorOf(Work work) {
-    try {
-      work();
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kInput);
-      return e.what();
-    }
-    return "nothing was refused";
-  }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
   UniqueFd fd_;
 };
 
@@ -110,9 +96,9 @@ TEST_F(LineReaderTest, RefusesLinesThatAreTooLong) {
               ElementsAre("0123456789", "0123456789"));
   for (const std::string end : {"", "\n", "\nmore\n"}) {
     const std::string text = "a\n0123456789a" + end;
-    EXPECT_THAT(ErrorOf([&] { Lines(Open(text, false, limits)); }),
+    EXPECT_THAT(RefusalOf([&] { Lines(Open(text, false, limits)); }),
                 HasSubstr("file:2: the line has more than 10 B"));
-    EXPECT_THAT(ErrorOf([&] { Lines(Open(Pack(text), true, limits)); }),
+    EXPECT_THAT(RefusalOf([&] { Lines(Open(Pack(text), true, limits)); }),
                 HasSubstr("'limits.line'"));
   }
 }
@@ -120,11 +106,11 @@ TEST_F(LineReaderTest, RefusesLinesThatAreTooLong) {
 TEST_F(LineReaderTest, RefusesFilesThatAreTooLongToBeReadWhole) {
   const LineReader::Limits limits{10, 100};
   EXPECT_EQ(Open(std::string(100, 'a'), false, limits).Rest(), std::string(100, 'a'));
-  EXPECT_THAT(ErrorOf([&] { Open(std::string(101, 'a'), false, limits).Rest(); }),
+  EXPECT_THAT(RefusalOf([&] { Open(std::string(101, 'a'), false, limits).Rest(); }),
               HasSubstr("'limits.file'"));
-  EXPECT_THAT(ErrorOf([&] { Open(Pack(std::string(1 << 24, 'a')), true, limits).Rest(); }),
+  EXPECT_THAT(RefusalOf([&] { Open(Pack(std::string(1 << 24, 'a')), true, limits).Rest(); }),
               HasSubstr("'limits.file'"));
-  EXPECT_THAT(ErrorOf([&] { Open(std::string(1 << 20, ' '), false, limits).FirstCharacter(); }),
+  EXPECT_THAT(RefusalOf([&] { Open(std::string(1 << 20, ' '), false, limits).FirstCharacter(); }),
               HasSubstr("'limits.line'"));
 }
 
@@ -134,7 +120,7 @@ TEST_F(LineReaderTest, RefusesBrokenGzip) {
   for (const std::string& broken :
        {std::string(), std::string("text"), packed.substr(0, packed.size() / 2),
         packed.substr(0, packed.size() - 1), packed + "text", random + packed.substr(0, 3)}) {
-    EXPECT_THAT(ErrorOf([&] { Lines(Open(broken, true, {1 << 22, 1 << 22})); }),
+    EXPECT_THAT(RefusalOf([&] { Lines(Open(broken, true, {1 << 22, 1 << 22})); }),
                 HasSubstr("broken or cut short"));
   }
 }

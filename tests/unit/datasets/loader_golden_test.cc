@@ -1,4 +1,4 @@
-// JSON and CSV files against what load_dataset of the `datasets` library makes of them
+// JSON and CSV files, against their reading by load_dataset of the `datasets` library
 // (tests/oracle/loader_golden.py).
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include "base/jsonl.h"
 #include "datasets/sources.h"
 #include "evald/error.h"
-#include "jinja/python_value.h"
-#include "tests/unit/datasets/scratch.h"
+#include "python/value.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -32,7 +32,7 @@ std::string TextOf(const Json& content) {
 }
 
 Documents ReadCase(const Json& given) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   TaskConfig config;
   config.name = "t";
   config.dataset_path = given["kind"].get<std::string>();
@@ -50,7 +50,7 @@ Documents ReadCase(const Json& given) {
   return ReadSplit(files, {}, nullptr);
 }
 
-// Files that the harness reads and evald refuses; docs/tasks.md says which.
+// Files that the harness reads and evald refuses. docs/tasks.md lists them.
 bool MayRefuse(const std::string& name) {
   static const std::set<std::string> kNames = {
       "splits, mixed where text is",
@@ -84,7 +84,7 @@ void Compare(const Json& given, bool refusals_count) {
   ASSERT_EQ(count, given["count"].get<size_t>()) << name;
   for (size_t i = 0; i < given["rows"].size(); ++i) {
     const size_t at = count <= 100 || i < 2 ? i : count - 4 + i;
-    EXPECT_EQ(jinja::PythonRepr(documents.rows[at]), given["rows"][i].get<std::string>())
+    EXPECT_EQ(PythonRepr(documents.rows[at]), given["rows"][i].get<std::string>())
         << name << ", row " << at;
   }
 }
@@ -99,7 +99,7 @@ TEST(LoaderGolden, RowsAreThoseOfLoadDataset) {
   EXPECT_GE(cases, 150u);
 }
 
-// A wider comparison by hand: EVALD_LOADER_CASES names a file that the script wrote with --random.
+// A wider comparison by hand. EVALD_LOADER_CASES names a file that the script wrote with --random.
 TEST(LoaderGolden, CasesOfAFile) {
   const char* file = std::getenv("EVALD_LOADER_CASES");
   if (file == nullptr) GTEST_SKIP() << "EVALD_LOADER_CASES is not set";

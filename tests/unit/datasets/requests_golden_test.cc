@@ -10,7 +10,7 @@
 #include "datasets/task_set.h"
 #include "prepared/prepared_task.h"
 #include "tests/oracle/request_digest.h"
-#include "tests/unit/datasets/scratch.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -36,9 +36,9 @@ Json AsJson(const PreparedDocument& document, const Request& request, const std:
           {"choices", document.choices}};
 }
 
-// Prepares the made-up tasks and compares their requests with a golden file's.
+// Prepares the made-up tasks and compares their requests with those of a golden file.
 void CompareMadeUp(const PromptOptions& prompts, const std::string& golden) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   PrepareOptions options;
   options.cache_dir = scratch.path();
   options.prompts = prompts;
@@ -88,9 +88,9 @@ TEST(Requests, WithASystemInstructionAloneTheyAreTheHarnesss) {
   CompareMadeUp(prompts, "made_up_system.jsonl");
 }
 
-// What decides prompts decides where prepared ones are found.
+// Everything that decides prompts decides under which key they are prepared.
 TEST(Requests, PreparedPromptsAreKeptApart) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   PrepareOptions options;
   options.cache_dir = scratch.path();
   const TaskRegistry registry({kGolden / "made_up"});
@@ -111,7 +111,7 @@ TEST(Requests, BuiltInTasksAreTheHarnesss) {
   if (!fs::exists(DataDir() / "gsm8k")) {
     GTEST_SKIP() << "no benchmark data at " << DataDir() << " (set EVALD_DATA_DIR)";
   }
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   PrepareOptions options;
   options.cache_dir = scratch.path();
   options.data_dir = DataDir();

@@ -4,7 +4,8 @@
 
 #include "base/file.h"
 #include "datasets/task_set.h"
-#include "tests/unit/datasets/scratch.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -18,14 +19,14 @@ constexpr const char* kHead =
 constexpr const char* kPrompt = "doc_to_text: \"{{q}}\"\ndoc_to_target: a\n";
 constexpr const char* kData = "{\"q\":\"x\",\"a\":\"1\"}\n{\"q\":\"y\",\"a\":\"2\"}\n";
 
-// The error of preparing the task that `yaml` defines over `data`.
+// The error of preparing the task that `yaml` defines, with the documents `data`.
 std::string Refusal(const std::string& yaml, const std::string& data = kData) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   scratch.Write("t/t.yaml", yaml);
   scratch.Write("t/d.jsonl", data);
   PrepareOptions options;
   options.cache_dir = scratch / "cache";
-  const std::string message = MessageOf([&] {
+  const std::string message = CaughtText([&] {
     TaskRequest request;
     request.name = "t";
     PrepareTask(TaskRegistry({scratch / "t"}).Resolve({request}).leaves.at(0), options);
@@ -101,7 +102,8 @@ TEST(TaskErrors, DataFilesThatAreNotServed) {
   };
   EXPECT_THAT(with("{data_files: {test: '[ab].jsonl'}}"),
               HasSubstr("patterns are not served: list the files"));
-  EXPECT_THAT(with("{data_files: {test: d.jsonl}, field: data}"), HasSubstr("'field'"));
+  EXPECT_THAT(with("{data_files: {test: d.jsonl}, field: data}"),
+              HasSubstr("field is not served: write the rows"));
   EXPECT_THAT(with("{data_files: {test: d.jsonl}, sep: ';'}"),
               HasSubstr("a dataset_path of 'csv'"));
   EXPECT_THAT(with("{data_files: {train: none.jsonl, test: d.jsonl}}"),
@@ -155,7 +157,7 @@ TEST(TaskErrors, Data) {
 }
 
 TEST(TaskErrors, WhatWasPreparedAndIsDamagedIsPreparedAgain) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   scratch.Write("t/t.yaml", With(""));
   scratch.Write("t/d.jsonl", kData);
   PrepareOptions options;
@@ -180,7 +182,7 @@ TEST(TaskErrors, WhatWasPreparedAndIsDamagedIsPreparedAgain) {
 }
 
 TEST(TaskErrors, MissingDataNamesEveryPlace) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   PrepareOptions options;
   options.cache_dir = scratch / "cache";
   const auto prepare = [&] {
@@ -188,9 +190,9 @@ TEST(TaskErrors, MissingDataNamesEveryPlace) {
     request.name = "gsm8k";
     PrepareTask(TaskRegistry({}).Resolve({request}).leaves.at(0), options);
   };
-  EXPECT_THAT(MessageOf(prepare), HasSubstr("no data folder was given"));
+  EXPECT_THAT(CaughtText(prepare), HasSubstr("no data folder was given"));
   options.data_dir = scratch / "data";
-  EXPECT_THAT(MessageOf(prepare),
+  EXPECT_THAT(CaughtText(prepare),
               AllOf(HasSubstr("no file holds the split 'test' of the dataset 'openai/gsm8k'"),
                     HasSubstr("data/gsm8k/test.jsonl"), HasSubstr("data/gsm8k/main/test.csv")));
 }

@@ -9,7 +9,8 @@
 #include "base/jsonl.h"
 #include "datasets/leaf_task.h"
 #include "prepared/prepared_task.h"
-#include "tests/unit/datasets/scratch.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -72,10 +73,10 @@ TEST(TaskRegistry, SpreadsALimitOverAGroup) {
   EXPECT_EQ(tasks.leaves[4].state->limit, 36);
   EXPECT_EQ(tasks.leaves[5].state->limit, 35);
   request.limit_total = 10;
-  EXPECT_THAT(MessageOf([&] { TaskRegistry({}).Resolve({request}); }),
+  EXPECT_THAT(CaughtText([&] { TaskRegistry({}).Resolve({request}); }),
               HasSubstr("leaves no document"));
   request.limit = 3;
-  EXPECT_THAT(MessageOf([&] { TaskRegistry({}).Resolve({request}); }),
+  EXPECT_THAT(CaughtText([&] { TaskRegistry({}).Resolve({request}); }),
               HasSubstr("both limit and limit_total"));
 }
 
@@ -91,21 +92,55 @@ TEST(TaskRegistry, OverridesReachTheLeaves) {
   EXPECT_THAT(state->config.sampling.until, ElementsAre("X"));
   EXPECT_EQ(state->config.dump["generation_kwargs"]["temperature"], 0.0);
   request.generation_kwargs = {{"beams", 3}};
-  EXPECT_THAT(MessageOf([&] { TaskRegistry({}).Resolve({request}); }),
+  EXPECT_THAT(CaughtText([&] { TaskRegistry({}).Resolve({request}); }),
               HasSubstr("eval.yaml:3: generation_kwargs.beams is not a generation setting"));
+}
+
+// As in simple_evaluate: num_fewshot replaces the number in the task's file and in its groups'
+// files, unless that number is 0.
+TEST(TaskRegistry, AskedForExamplesDoNotReplaceNone) {
+  const TemporaryFolder scratch;
+  constexpr const char* kBody =
+      "dataset_path: x\ntest_split: test\ndoc_to_text: a\ndoc_to_target: b\n";
+  scratch.Write("none.yaml", std::string("task: none\nnum_fewshot: 0\n") + kBody);
+  scratch.Write("one.yaml", std::string("task: one\nnum_fewshot: 1\n") + kBody);
+  scratch.Write("open.yaml", std::string("task: open\n") + kBody);
+  scratch.Write("g.yaml", "group: g\ntask:\n- none\n- one\n- task: open\n  num_fewshot: 4\n");
+  scratch.Write("h.yaml", "group: h\nnum_fewshot: 0\ntask: [one, open]\n");
+  scratch.Write(
+      "i.yaml",
+      "group: i\ntask:\n- task: none\n  num_fewshot: 5\n- task: open\n  num_fewshot: 0\n");
+  const auto shots = [&](const char* name) {
+    TaskRequest request = Named(name);
+    request.num_fewshot = 3;
+    std::vector<int> counts;
+    for (const LeafTask& leaf : TaskRegistry({scratch.path()}).Resolve({request}).leaves) {
+      counts.push_back(leaf.state->config.num_fewshot);
+    }
+    return counts;
+  };
+  testing::internal::CaptureStdout();  // captures the log
+  EXPECT_THAT(shots("none"), ElementsAre(0));
+  const std::string log = testing::internal::GetCapturedStdout();
+  EXPECT_THAT(log,
+              HasSubstr("num_fewshot: 3 has no effect on the task 'none', whose own file says 0"));
+  EXPECT_THAT(shots("open"), ElementsAre(3));
+  EXPECT_THAT(shots("g"), ElementsAre(0, 3, 3));
+  EXPECT_THAT(shots("h"), ElementsAre(0, 0));
+  EXPECT_THAT(shots("i"), ElementsAre(3, 0));
 }
 
 TEST(TaskRegistry, RefusesNamesThatAreNotKnownOrDoubled) {
   const TaskRegistry registry({});
   EXPECT_THAT(
-      MessageOf([&] { registry.Resolve({Named("gsm8")}); }),
+      CaughtText([&] { registry.Resolve({Named("gsm8")}); }),
       HasSubstr("eval.yaml:3: there is no task, group or tag 'gsm8'; did you mean 'gsm8k'?"));
-  EXPECT_THAT(MessageOf([&] { registry.Resolve({Named("mmlu"), Named("mmlu_anatomy")}); }),
+  EXPECT_THAT(CaughtText([&] { registry.Resolve({Named("mmlu"), Named("mmlu_anatomy")}); }),
               HasSubstr("'mmlu_anatomy' is asked for twice, by 'mmlu' and by 'mmlu_anatomy'"));
 }
 
 TEST(TaskRegistry, ABadFileIsPassedOverUnlessItIsAskedFor) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   constexpr const char* kRest =
       "dataset_path: json\ndataset_kwargs: {data_files: d.jsonl}\ntest_split: test\ndoc_to_text: "
       "a\ndoc_to_target: b\n";
@@ -121,39 +156,39 @@ TEST(TaskRegistry, ABadFileIsPassedOverUnlessItIsAskedFor) {
   EXPECT_THAT(Leaves(registry.Resolve({Named("good")})), ElementsAre("good"));
   EXPECT_THAT(Leaves(registry.Resolve({Named("shown")})), ElementsAre("good"));
   const auto refusal = [&](const char* name) {
-    return MessageOf([&] { registry.Resolve({Named(name)}); });
+    return CaughtText([&] { registry.Resolve({Named(name)}); });
   };
   EXPECT_THAT(refusal("broken"),
               AllOf(HasSubstr("eval.yaml:3"), HasSubstr("broken.yaml:3: broken YAML")));
   EXPECT_THAT(refusal("../../x"), HasSubstr("path.yaml:1: the name of a task: it holds '/'"));
   EXPECT_THAT(refusal("tagged"), HasSubstr("tag.yaml:2: the name of a tag: it holds '/'"));
-  // The built-in task of that name is another one.
+  // The built-in task of that name is a different one.
   EXPECT_THAT(refusal("gsm8k"),
               HasSubstr("gsm8k.yaml:3: the included file 'none.yaml' is not there"));
   for (const TaskListing& task : registry.List()) EXPECT_NE(task.name, "gsm8k");
-  // A later folder may say what it is.
-  const Scratch later;
+  // A file in a later folder may define the name.
+  const TemporaryFolder later;
   later.Write("gsm8k.yaml", std::string("task: gsm8k\n") + kRest);
   EXPECT_THAT(Leaves(TaskRegistry({scratch.path(), later.path()}).Resolve({Named("gsm8k")})),
               ElementsAre("gsm8k"));
 }
 
 TEST(TaskRegistry, TasksThatArePythonCodeAreRefusedWhenTheyAreAskedFor) {
-  const Scratch scratch;
-  for (const char* name : {"a", "b"}) {  // lm_eval's own have all three keys
+  const TemporaryFolder scratch;
+  for (const char* name : {"a", "b"}) {  // lm_eval's own tasks have all three keys
     scratch.Write(std::string(name) + ".yaml",
                   fmt::format("group: scrolls\ntask: scrolls_{}\nclass: !function task.T\n", name));
   }
   const TaskRegistry registry({scratch.path()});
   EXPECT_TRUE(registry.Problems().empty());
-  EXPECT_THAT(MessageOf([&] { registry.Resolve({Named("scrolls_b")}); }),
+  EXPECT_THAT(CaughtText([&] { registry.Resolve({Named("scrolls_b")}); }),
               HasSubstr("the key 'class' is not supported"));
 }
 
 TEST(TaskRegistry, NamesOfInlineGroupsAndTasksAreChecked) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   scratch.Write("g.yaml", "group: g\ntask:\n  - group: ../up\n    task: [gsm8k]\n");
-  EXPECT_THAT(MessageOf([&] { TaskRegistry({scratch.path()}).Resolve({Named("g")}); }),
+  EXPECT_THAT(CaughtText([&] { TaskRegistry({scratch.path()}).Resolve({Named("g")}); }),
               HasSubstr("g.yaml:3: the name of a group: it holds '/'"));
 }
 
@@ -173,12 +208,12 @@ TEST(TaskRegistry, NestedAndInlineGroups) {
 }
 
 TEST(TaskRegistry, OwnFoldersWinOverBuiltInTasks) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   scratch.Write("t/mine.yaml", "include: gsm8k/gsm8k.yaml\nnum_fewshot: 1\n");
   const TaskRegistry registry({scratch / "t"});
   const auto leaf = registry.Resolve({Named("gsm8k")}).leaves.at(0);
   EXPECT_EQ(leaf.state->config.num_fewshot, 1);
-  EXPECT_THAT(MessageOf([&] { TaskRegistry({scratch / "none"}); }), HasSubstr("is not there"));
+  EXPECT_THAT(CaughtText([&] { TaskRegistry({scratch / "none"}); }), HasSubstr("is not there"));
 }
 
 constexpr const char* kTask =
@@ -187,7 +222,7 @@ constexpr const char* kTask =
     "num_fewshot: 1\n";
 
 TEST(Prepare, KeysAndReuse) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   scratch.Write("t/t.yaml", kTask);
   scratch.Write("t/d.jsonl", "{\"q\":\"x\",\"a\":\"1\"}\n{\"q\":\"y\",\"a\":\"2\"}\n");
   PrepareOptions options;
@@ -217,8 +252,8 @@ TEST(Prepare, KeysAndReuse) {
   EXPECT_EQ(task.Document(1).target, "2");
 }
 
-// A submitter may write his file at any moment. `doing` is told of each reading before it: the
-// first makes the key, the second the rows.
+// A submitter may write the file at any moment. `doing` is called before each reading. The first
+// reading makes the key, the second the rows.
 class ChangingFile : public ::testing::Test {
  protected:
   ChangingFile() {
@@ -238,22 +273,22 @@ class ChangingFile : public ::testing::Test {
     };
   }
 
-  Scratch scratch_;
+  TemporaryFolder scratch_;
   PrepareOptions options_;
   std::string honest_, evil_;
 };
 
-// The readings: keys of both splits (one file), then the rows of both.
+// The readings are: the keys of both splits (one file), then the rows of both.
 TEST_F(ChangingFile, IsRefusedAndLeavesNothingUnderTheHonestKey) {
   for (const int reading : {3, 4}) {
     scratch_.Write("t/d.jsonl", honest_);
     ChangeAtReading(reading, evil_);
-    EXPECT_THAT(MessageOf([&] { Prepare(); }),
+    EXPECT_THAT(CaughtText([&] { Prepare(); }),
                 AllOf(HasSubstr("d.jsonl: "), HasSubstr("changed while it was read")));
     for (const char* other : {"", "{\"q\":\"x\",\"a\":\"1\"}\n"}) {
       scratch_.Write("t/d.jsonl", honest_);
       ChangeAtReading(reading, other);
-      EXPECT_NE(MessageOf([&] { Prepare(); }), "");
+      EXPECT_NE(CaughtText([&] { Prepare(); }), "");
     }
     EXPECT_TRUE(std::filesystem::is_empty(scratch_ / "cache/prepared"));
   }
@@ -267,9 +302,9 @@ TEST_F(ChangingFile, OfTheSameContentIsTheSame) {
   EXPECT_EQ(PreparedTask(Prepare()).Document(0).target, "1");
 }
 
-// The same bytes are other rows under a name that has them read otherwise.
+// The same bytes give other rows if the file's name has them read in another format.
 TEST(Prepare, TheEndingOfADataFileIsInTheKey) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   scratch.Write("t/t.yaml",
                 "task: t\ndataset_path: some/d\ntest_split: test\ndoc_to_text: "
                 "hello\ndoc_to_target: \"1\"\n");
@@ -286,7 +321,7 @@ TEST(Prepare, TheEndingOfADataFileIsInTheKey) {
 }
 
 TEST(Prepare, DescribeCounts) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   scratch.Write("t/t.yaml", kTask);
   scratch.Write("t/d.jsonl", "{\"q\":\"x\",\"a\":[\"1\"]}\n{\"q\":\"y\",\"a\":[\"2\"]}\n");
   PrepareOptions options;

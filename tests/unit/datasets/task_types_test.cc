@@ -1,5 +1,5 @@
-// Every key of a task file with values of every wrong type: each is taken, or refused by one error
-// that names the file and the key, before anything is computed.
+// Every key of a task file with values of every wrong type. Each value is accepted, or refused by
+// one error that names the file and the key, before anything is computed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,8 @@
 #include "datasets/task_config.h"
 #include "datasets/task_set.h"
 #include "metrics/scorer.h"
-#include "tests/unit/datasets/scratch.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -19,7 +20,7 @@ using ::testing::HasSubstr;
 constexpr const char* kData =
     "{\"q\":\"x\",\"a\":\"1\"}\n{\"q\":\"y\",\"a\":\"2\"}\n{\"q\":\"z\",\"a\":\"3\"}\n";
 
-/// What preparing a task does, and scoring it with some answer. Throws as they do.
+/// Prepares a task and scores some answer to it. Throws the errors of both.
 void PrepareAndScore(const TaskRegistry& registry, const std::string& name,
                      const std::filesystem::path& cache) {
   TaskRequest request;
@@ -59,7 +60,7 @@ void PrepareAndScore(const TaskRegistry& registry, const std::string& name,
   }
 }
 
-/// A task file whose key `key` (with dots) has the value `value`, in YAML's flow style.
+/// A task file in which the key `key` (with dots) has the value `value`, in YAML's flow style.
 std::string TaskWith(std::map<std::string, std::string> keys, const std::string& key,
                      const std::string& value) {
   keys[key] = value;
@@ -103,8 +104,8 @@ const std::vector<std::string>& WrongValues() {
   return kValues;
 }
 
-/// The names in a form such as "{metric: acc, filter_list: VALUE}" and what contains it: an error
-/// names one of them.
+/// The names in a form such as "{metric: acc, filter_list: VALUE}" and the names around it. An
+/// error must contain one of them.
 std::vector<std::string> WordsOf(const std::string& key, const std::string& form) {
   std::vector<std::string> words = {key,     "task '", "group '",
                                     "group", "member", "few-shot example"};
@@ -124,8 +125,8 @@ class TaskTypes : public ::testing::Test {
  protected:
   using Keys = std::map<std::string, std::string>;
 
-  // A file of its own for `keys`, in which `key` has the value `value`. Errors have to hold one of
-  // the words `named`.
+  // Adds a file for `keys` in which `key` has the value `value`. Errors must contain one of the
+  // words `named`.
   void Add(const Keys& keys, const std::string& key, const std::string& value,
            const std::vector<std::string>& named) {
     Keys own = keys;
@@ -135,7 +136,7 @@ class TaskTypes : public ::testing::Test {
     cases_.push_back({key, value, name, named});
   }
 
-  // One line for each case that is neither taken nor refused as it should be.
+  // One line for each case that is neither accepted nor refused as it should be.
   std::string Problems() {
     scratch_.Write("t/d.jsonl", kData);
     const TaskRegistry registry({scratch_ / "t"});
@@ -156,7 +157,7 @@ class TaskTypes : public ::testing::Test {
     } catch (const Error& e) {
       const std::string message = e.what();
       const bool input = e.kind() == ErrorKind::kInput || e.kind() == ErrorKind::kUsage;
-      // Under another name it is another task.
+      // A task under another name is another task.
       const bool renamed = (one.key == "task" || one.key == "group") &&
                            message.find("there is no task, group or tag") != std::string::npos;
       const bool file = renamed || message.find(".yaml:", message.find("/t/")) != std::string::npos;
@@ -173,7 +174,7 @@ class TaskTypes : public ::testing::Test {
     return "";
   }
 
-  Scratch scratch_;
+  TemporaryFolder scratch_;
   std::vector<Case> cases_;
 };
 
@@ -294,12 +295,13 @@ TEST_F(TaskTypes, EveryKeyOfAGroup) {
   EXPECT_EQ(Problems(), "");
 }
 
-/// The error of a file, "" for none.
+/// The error of a file; "" if there is none.
 std::string Refusal(const std::string& yaml) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   scratch.Write("t/t.yaml", yaml);
   scratch.Write("t/d.jsonl", kData);
-  return MessageOf([&] { PrepareAndScore(TaskRegistry({scratch / "t"}), "t", scratch / "cache"); });
+  return CaughtText(
+      [&] { PrepareAndScore(TaskRegistry({scratch / "t"}), "t", scratch / "cache"); });
 }
 
 TEST(TaskFiles, AnIntegerBeyond64BitsNamesItsKey) {
@@ -307,7 +309,7 @@ TEST(TaskFiles, AnIntegerBeyond64BitsNamesItsKey) {
   EXPECT_THAT(
       Refusal(text),
       HasSubstr("t.yaml:6: key 'num_fewshot': the integer 9223372036854775808 is beyond 64 bits"));
-  // In a file whose name is not to be seen, too.
+  // Also if the integer keeps evald from reading the task's name.
   EXPECT_THAT(Refusal("{\"task\": \"t\", \"num_fewshot\": 9223372036854775808}\n"),
               AllOf(HasSubstr("there is no task, group or tag 't'"),
                     HasSubstr("t.yaml:1: key 'num_fewshot': the integer")));

@@ -3,7 +3,8 @@
 
 #include "base/jsonl.h"
 #include "datasets/yaml_reader.h"
-#include "tests/unit/datasets/scratch.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -22,7 +23,7 @@ TEST(Yaml, ReadsTheTypesOfYaml11) {
       R"("j":"yes","k":-7,"l":0.5,"m":"1","n":3,"o":"08","p":"y"})");
 }
 
-// Where yaml-cpp 0.7 reads otherwise than libyaml.
+// Texts that yaml-cpp 0.7 reads differently from libyaml.
 TEST(Yaml, QuotedTextIsFoldedAsLibyamlFolds) {
   EXPECT_EQ(Parse("a: 'one.\n\n\n  '\nb: 1\n")["a"], "one.\n\n");
   EXPECT_EQ(Parse("a: 'x''y\n  z  '\n")["a"], "x'y z  ");
@@ -48,33 +49,33 @@ TEST(Yaml, AnchorsAndMerges) {
 }
 
 TEST(Yaml, RefusesWithFileAndLine) {
-  EXPECT_THAT(MessageOf([] { Parse("a: 1\nb: [1, 2\n"); }), HasSubstr("t.yaml:"));
+  EXPECT_THAT(CaughtText([] { Parse("a: 1\nb: [1, 2\n"); }), HasSubstr("t.yaml:"));
   EXPECT_EQ(Parse("a: 1\na: 2\n")["a"], 2);
-  EXPECT_THAT(MessageOf([] { Parse("a: !python/object x\n"); }),
+  EXPECT_THAT(CaughtText([] { Parse("a: !python/object x\n"); }),
               HasSubstr("t.yaml:1: key 'a': the tag"));
-  EXPECT_THAT(MessageOf([] { Parse("a: 2020-01-02\n"); }), HasSubstr("put it in quotes"));
-  EXPECT_THAT(MessageOf([] { Parse("- 1\n"); }), HasSubstr("is a mapping"));
+  EXPECT_THAT(CaughtText([] { Parse("a: 2020-01-02\n"); }), HasSubstr("put it in quotes"));
+  EXPECT_THAT(CaughtText([] { Parse("- 1\n"); }), HasSubstr("is a mapping"));
   std::string bomb = "a0: &a0 [x]\n";
   for (int i = 1; i < 30; ++i) {
     const std::string n = std::to_string(i);
     const std::string p = "*a" + std::to_string(i - 1);
     bomb += "a" + n + ": &a" + n + " [" + p + "," + p + "," + p + "," + p + "]\n";
   }
-  EXPECT_THAT(MessageOf([&] { Parse(bomb); }), HasSubstr("more than 200000 values"));
-  // Few values, each of them long.
+  EXPECT_THAT(CaughtText([&] { Parse(bomb); }), HasSubstr("more than 200000 values"));
+  // Few values, each very long.
   std::string texts = "t: &t " + std::string(1 << 20, 'x') + "\nall: [*t";
   for (int i = 0; i < 1000; ++i) texts += ", *t";
-  EXPECT_THAT(MessageOf([&] { Parse(texts + "]\n"); }), HasSubstr("of text, aliases written out"));
-  // Few values below a long key, whose places are kept.
+  EXPECT_THAT(CaughtText([&] { Parse(texts + "]\n"); }), HasSubstr("of text, aliases written out"));
+  // Few values below a long key. Their places are stored with that key.
   std::string keys = "? " + std::string(1000, 'k') + "\n: {";
   for (int i = 0; i < 100'000; ++i) keys += std::to_string(i) + ": 0,";
-  EXPECT_THAT(MessageOf([&] { Parse(keys + "}\n"); }), HasSubstr("of text, aliases written out"));
-  EXPECT_THAT(MessageOf([&] { Parse("a: &a [*a, *a]\n"); }), ::testing::Not(::testing::IsEmpty()));
-  EXPECT_NE(MessageOf([] { Parse("a: " + std::string(3000, '[')); }), "");
+  EXPECT_THAT(CaughtText([&] { Parse(keys + "}\n"); }), HasSubstr("of text, aliases written out"));
+  EXPECT_THAT(CaughtText([&] { Parse("a: &a [*a, *a]\n"); }), ::testing::Not(::testing::IsEmpty()));
+  EXPECT_NE(CaughtText([] { Parse("a: " + std::string(3000, '[')); }), "");
 }
 
 TEST(Yaml, AFunctionIsTheBuiltInOneByItsFilesContentAlone) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const auto named = [&](const std::string& file, const std::string& function) {
     const auto path = scratch.Write(file, "task: t\nf: !function " + function + "\n");
     return LoadTaskYaml(path.string()).value["f"].get<std::string>();
@@ -85,14 +86,14 @@ TEST(Yaml, AFunctionIsTheBuiltInOneByItsFilesContentAlone) {
   scratch.Write("humaneval/utils.py",
                 "def pass_at_k(references, predictions, k):\n    return {'pass@1': 0.5}\n");
   EXPECT_EQ(named("humaneval/t.yaml", "utils.pass_at_k"), own + ".pass_at_k");
-  // One that lies beside the task comes before lm_eval's.
+  // A file beside the task goes before lm_eval's.
   scratch.Write("lm_eval/tasks/humaneval/utils.py", "pass_at_k = None\n");
   EXPECT_EQ(named("t.yaml", "lm_eval.tasks.humaneval.utils.pass_at_k"),
             "!function " + (scratch / "lm_eval/tasks/humaneval/utils").string() + ".pass_at_k");
   EXPECT_EQ(named("u.yaml", "lm_eval.tasks.mbpp.utils.pass_at_1"),
             "!function mbpp/utils.pass_at_1");
   for (const char* bad : {"f", "../utils.f", "/etc/passwd.f", "utils.f/g", "a..b.f", "utils."}) {
-    EXPECT_THAT(MessageOf([&] { named("bad.yaml", bad); }), HasSubstr("bad.yaml:2: key 'f': '"))
+    EXPECT_THAT(CaughtText([&] { named("bad.yaml", bad); }), HasSubstr("bad.yaml:2: key 'f': '"))
         << bad;
   }
 }
@@ -103,7 +104,7 @@ TEST(Yaml, FunctionsOfBuiltInFilesHaveTheirNames) {
 }
 
 TEST(Yaml, IncludesAreOverlaid) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   scratch.Write("base.yaml", "task: base\nx: 1\nf: !function utils.g\n");
   scratch.Write("sub/mid.yaml", "include: ../base.yaml\nx: 2\ny: 3\n");
   const auto top = scratch.Write("top.yaml", "include: [sub/mid.yaml]\ny: 4\n");
@@ -117,14 +118,14 @@ TEST(Yaml, IncludesAreOverlaid) {
   const auto own = scratch.Write("own.yaml", "include: gsm8k/gsm8k.yaml\ntask: mine\n");
   EXPECT_EQ(LoadTaskYaml(own.string()).value["dataset_path"], "openai/gsm8k");
   const auto loop = scratch.Write("loop.yaml", "include: loop.yaml\n");
-  EXPECT_THAT(MessageOf([&] { LoadTaskYaml(loop.string()); }), HasSubstr("includes itself"));
+  EXPECT_THAT(CaughtText([&] { LoadTaskYaml(loop.string()); }), HasSubstr("includes itself"));
   const auto lost = scratch.Write("lost.yaml", "a: 1\ninclude: none.yaml\n");
-  EXPECT_THAT(MessageOf([&] { LoadTaskYaml(lost.string()); }),
+  EXPECT_THAT(CaughtText([&] { LoadTaskYaml(lost.string()); }),
               HasSubstr("lost.yaml:2: the included file 'none.yaml' is not there; looked at"));
 }
 
-// Each scalar of tests/oracle/yaml_golden.py is PyYAML's, or refused where it is a date or no
-// finite number. What PyYAML refuses may be read.
+// Each scalar of tests/oracle/yaml_golden.py has PyYAML's value, or is refused if it is a date or
+// no finite number. evald may read a scalar that PyYAML refuses.
 TEST(Yaml, ScalarsArePyYamls) {
   size_t values = 0;
   ForEachJsonLine(
@@ -132,7 +133,7 @@ TEST(Yaml, ScalarsArePyYamls) {
       [&](size_t line, Json&& given) {
         const auto text = given["text"].get<std::string>();
         Json found;
-        const std::string refusal = MessageOf([&] { found = Parse(text)["a"]; });
+        const std::string refusal = CaughtText([&] { found = Parse(text)["a"]; });
         if (given.contains("special")) {
           EXPECT_THAT(refusal, HasSubstr("t.yaml:1: ")) << text;
         }

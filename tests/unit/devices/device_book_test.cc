@@ -52,14 +52,14 @@ TEST(DeviceBook, AFinishedTrialForgivesWhatWasBefore) {
 TEST(DeviceBook, AFinishedTrialBringsNoDeviceBack) {
   DeviceBook book;
   for (int i = 0; i < 3; ++i) book.Failed(kGpu, "lost", i);
-  book.Finished(kGpu);  // it was committed after the worker's end
+  book.Finished(kGpu);  // the trial was committed after the worker's end
   EXPECT_TRUE(book.aside(kGpu));
 }
 
 TEST(DeviceBook, OnlyFailuresWithinTheWindowCount) {
   DeviceBook book;
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(book.Failed(kGpu, "lost", i * (5 * kMinute + 1))) << i;
-  // The last was one; the one before is 5 minutes and a bit old.
+  // With this one, three failures are within the window: the others are 1 and about 6 minutes old.
   EXPECT_TRUE(book.Failed(kGpu, "lost", 99 * (5 * kMinute + 1) + kMinute));
 }
 

@@ -5,6 +5,7 @@
 
 #include "evald/error.h"
 #include "orchestrator/devices/programs.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -26,17 +27,6 @@ Devices Choose(const Devices& asked, const GpuListing& listing,
   return ChooseDevices(asked, engine, 3, [&] { return listing; });
 }
 
-template <typename Work>
-std::string Problem(const Work& work, ErrorKind kind) {
-  try {
-    work();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), kind);
-    return e.what();
-  }
-  return "";
-}
-
 TEST(DeviceChoice, AutoTakesAllGpusElseTheProcessors) {
   EXPECT_THAT(Choose({"auto"}, Two()), ElementsAre("cuda:GPU-a", "cuda:GPU-b"));
   EXPECT_THAT(Choose({"auto"}, None()), ElementsAre("cpu:0", "cpu:1", "cpu:2"));
@@ -51,20 +41,20 @@ TEST(DeviceChoice, NobodyAsksForGpusThatAreNotUsed) {
 TEST(DeviceChoice, NamedGpusMustBeThere) {
   EXPECT_THAT(Choose({"cuda:GPU-b"}, Two()), ElementsAre("cuda:GPU-b"));
   EXPECT_THAT(
-      Problem([] { Choose({"cuda:GPU-b", "cuda:GPU-c"}, Two()); }, ErrorKind::kInfrastructure),
+      CaughtText([] { Choose({"cuda:GPU-b", "cuda:GPU-c"}, Two()); }, ErrorKind::kInfrastructure),
       HasSubstr("device cuda:GPU-c is not there; visible: cuda:GPU-a, cuda:GPU-b"));
-  EXPECT_THAT(Problem([] { Choose({"cuda:GPU-b"}, None()); }, ErrorKind::kInfrastructure),
+  EXPECT_THAT(CaughtText([] { Choose({"cuda:GPU-b"}, None()); }, ErrorKind::kInfrastructure),
               HasSubstr("there is no GPU: no NVIDIA driver is loaded"));
 }
 
 TEST(DeviceChoice, AllMeansThatThereMustBeOne) {
   EXPECT_THAT(Choose({"cuda:all"}, Two()), ElementsAre("cuda:GPU-a", "cuda:GPU-b"));
-  EXPECT_THAT(Problem([] { Choose({"cuda:all"}, None()); }, ErrorKind::kInfrastructure),
+  EXPECT_THAT(CaughtText([] { Choose({"cuda:all"}, None()); }, ErrorKind::kInfrastructure),
               HasSubstr("no NVIDIA driver is loaded"));
 }
 
 TEST(DeviceChoice, AnEngineWithoutGpusIsGivenNone) {
-  EXPECT_THAT(Problem([] { Choose({"cuda:all"}, Two(), "replay"); }, ErrorKind::kUsage),
+  EXPECT_THAT(CaughtText([] { Choose({"cuda:all"}, Two(), "replay"); }, ErrorKind::kUsage),
               HasSubstr("engine 'replay' computes on no GPU"));
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "evald/error.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -16,25 +17,20 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// A program of the test's choosing in place of evald-worker-cuda.
+// A program of the test in place of evald-worker-cuda.
 class GpuListingTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/evald-listing-XXXXXX";
-    folder_ = ::mkdtemp(name);
-    ::unsetenv("EVALD_WORKER_CUDA");
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+  void SetUp() override { ::unsetenv("EVALD_WORKER_CUDA"); }
 
   GpuListing ListWith(const std::string& script,
                       std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
     const fs::path program = folder_ / "evald-worker-cuda";
     std::ofstream(program) << "#!/bin/sh\n" << script << "\n";
     ::chmod(program.c_str(), 0700);
-    return ListGpus(folder_, timeout);
+    return ListGpus(folder_.path(), timeout);
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(GpuListingTest, TakesWhatTheWorkerSays) {
@@ -50,7 +46,7 @@ TEST_F(GpuListingTest, TakesWhatTheWorkerSays) {
 }
 
 TEST_F(GpuListingTest, WithoutAWorkerItSaysSo) {
-  const GpuListing listing = ListGpus(folder_);
+  const GpuListing listing = ListGpus(folder_.path());
   EXPECT_TRUE(listing.gpus.empty());
   EXPECT_THAT(listing.missing, HasSubstr("evald-worker-cuda"));
   EXPECT_FALSE(listing.broken);

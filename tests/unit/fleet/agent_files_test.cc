@@ -38,6 +38,15 @@ TEST_F(AgentFilesTest, ALeaseGivesItsTaskAndItsFilesUntilItEnds) {
   EXPECT_FALSE(files_.Upload("me", "/runs/r/7.1.jsonl"));
 }
 
+TEST_F(AgentFilesTest, AFileThatIsReportedMayNotBeWrittenAnyMore) {
+  files_.Sent("me", "w0",
+              Lease{7, 1, {SliceOf("/runs/r/7.1-0.jsonl"), SliceOf("/runs/r/7.1-4.jsonl")}, "r"});
+  files_.Received(
+      "me", SliceDone{.trial = 7, .attempt = 1, .task = "sums", .file = "/runs/r/7.1-0.jsonl"});
+  EXPECT_FALSE(files_.Upload("me", "/runs/r/7.1-0.jsonl"));
+  EXPECT_TRUE(files_.Upload("me", "/runs/r/7.1-4.jsonl"));
+}
+
 TEST_F(AgentFilesTest, WhatIsRevokedMayNotBeWrittenAnyMore) {
   files_.Sent("me", "w0", Lease{7, 1, {SliceOf("/runs/r/7.1.jsonl")}, "r"});
   files_.Sent("me", "w0", Lease{8, 1, {SliceOf("/runs/r/8.1.jsonl")}, "r"});

@@ -10,7 +10,7 @@ namespace {
 using protocol::AgentMessage;
 using protocol::KillProcess;
 
-// The near end of a wire whose far end is the test.
+// The near end of a wire. The test is the far end.
 struct TestWire : Wire {
   void Read() override {}
   void Send(std::string line) override { sent.push_back(line); }
@@ -55,7 +55,7 @@ TEST_F(ConversationTest, WhatWasSaidWithoutAConnectionIsSentWithTheNext) {
   first->Close("cut");
   EXPECT_EQ(cut_, "cut");
   EXPECT_FALSE(conversation_.attached());
-  const auto second = Connect(1);  // it had "a"
+  const auto second = Connect(1);  // the peer had "a"
   ASSERT_EQ(second->sent.size(), 1u);
   EXPECT_NE(second->sent[0].find("\"b\""), std::string::npos);
 }
@@ -96,7 +96,7 @@ TEST_F(ConversationTest, WhatMakesNoSenseCutsTheConnection) {
   EXPECT_FALSE(conversation_.Attach(wire, 3, {}, 0)) << "it has more than was sent";
 }
 
-// Whoever has a worker token can read and never acknowledge, so that everything would be kept to be
+// The holder of a worker token could read and never acknowledge. Every message would be kept to be
 // sent again.
 TEST(Conversation, WithAPeerThatAcknowledgesNothingIsLost) {
   Conversation conversation({.unacknowledged_bytes_max = 10'000});

@@ -64,7 +64,7 @@ TEST(FairQueueTest, WhoComesWhileItsTaskIsAtWorkGoesBehindThoseWhoWait) {
 TEST(FairQueueTest, BoundsWhatWaitsPerUserAndInAll) {
   Queue queue(5, 2);
   EXPECT_EQ(queue.Add("ada", 1), Taken::kYes);
-  EXPECT_EQ(Take(&queue, "ada"), 1);  // what is at work does not wait
+  EXPECT_EQ(Take(&queue, "ada"), 1);  // an item in work does not wait
   EXPECT_EQ(queue.Add("ada", 2), Taken::kYes);
   EXPECT_EQ(queue.Add("ada", 3), Taken::kYes);
   EXPECT_EQ(queue.Add("ada", 4), Taken::kUserIsFull);

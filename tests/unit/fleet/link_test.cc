@@ -69,9 +69,9 @@ TEST(Link, AResetForgetsEverything) {
   EXPECT_EQ(link.Push("b"), 1u);
 }
 
-// Two ends over a network that loses with a connection whatever was under way, and before that
-// delivers in any order and more than once: each end's messages arrive at the other as they were
-// said.
+// Two ends over a network. The network loses all messages under way when a connection ends. Before
+// that it delivers messages in any order and more than once. Each end's messages still arrive once
+// and in order.
 class Network {
  public:
   explicit Network(unsigned seed) : random_(seed) {}
@@ -86,8 +86,8 @@ class Network {
       if (flying_[end].empty()) continue;
       const size_t which = random_() % flying_[end].size();
       const Flying one = flying_[end][which];
-      if (random_() % 4 != 0)
-        flying_[end].erase(flying_[end].begin() + static_cast<long>(which));  // else: again later
+      // otherwise the message is delivered again later
+      if (random_() % 4 != 0) flying_[end].erase(flying_[end].begin() + static_cast<long>(which));
       Link& to = ends_[1 - end];
       ASSERT_TRUE(to.Acknowledge(one.ack));
       for (const AgentMessage& message : to.Take(one.number, ::evald::Say(one.text)))

@@ -139,8 +139,8 @@ TEST(WorkThreadTest, DropsWhatWaitsWhenItIsToldTo) {
   bool done = false;
   thread->Post([&done, held] { done = true; });
   std::thread ending([&] { thread.reset(); });
-  while (held.use_count() > 1)
-    std::this_thread::yield();  // dropped before what is under way has ended
+  // `held` is dropped before the work under way has ended
+  while (held.use_count() > 1) std::this_thread::yield();
   go.set_value();
   ending.join();
   EXPECT_FALSE(done);

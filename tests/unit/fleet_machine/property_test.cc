@@ -1,8 +1,9 @@
-// A million random events over hosts, workers, metric processes and runs. After each: the fleet and
-// the runs agree on who holds what, no trial is leased twice at once but as a copy, and none to a
-// worker that is gone (TinyFleet::Check and its executor, which also holds each order against what
-// its process is at). After each episode nothing goes wrong any more, and every run must come to
-// its end: where no fault may cost a run anything, with each document scored once.
+// A million random events over hosts, workers, metric processes and runs. After each event the
+// fleet and the runs agree on the holders. No trial is leased twice at once except as a copy, and
+// none to a worker that is gone (TinyFleet::Check and its executor, which also checks each order
+// against the state of its process). After each episode no fault occurs any more, and every run
+// must come to its end. If no fault may cost a run anything, each of its documents must be scored
+// once.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -90,7 +91,7 @@ class Episode {
     }
   }
 
-  // A message arrives, or a process does what is next for it.
+  // A message arrives, or a process takes its next step.
   void Ordinary(TinyProcess* process) {
     if (process == nullptr) return;
     if (OneIn(3) && fleet_.DeliverTo(process)) return;
@@ -105,8 +106,8 @@ class Episode {
       return OneIn(2) ? fleet_.Loaded(process) : Pulls(process);
     if (process->loaded && process->asked == 0 && process->leases.size() < 2 && OneIn(2))
       return fleet_.Want(process);
-    const bool slow =
-        slow_ && process->id.ends_with("w0");  // others take over what it is late with
+    // other workers take over its late work
+    const bool slow = slow_ && process->id.ends_with("w0");
     if (process->leases.empty() || OneIn(3) || (slow && !OneIn(100))) return fleet_.Beat(process);
     OneIn(30) ? fleet_.FailTrial(process, mild_ || OneIn(2)) : fleet_.EndSlice(process);
   }
@@ -132,8 +133,9 @@ class Episode {
   void Fault(TinyProcess* process) {
     if (process == nullptr || process->dead) return;
     if (process->scorer || OneIn(2)) return fleet_.Die(process);
-    // A failure that would repeat itself answers a Load. Said at any other time, it would be taken
-    // for the answer to a Load that is on its way, and that Load's own answer for the next one's.
+    // A failure that would repeat itself answers a Load. At any other time it would be taken for
+    // the answer to a Load that is under way, and that Load's own answer for the answer to the next
+    // Load.
     const bool loads = process->target && !process->loaded;
     if (process->engine)
       fleet_.SayFailed(process, "a kernel failed", mild_ || !loads || !OneIn(3), OneIn(2));
@@ -176,14 +178,14 @@ class Episode {
     view.priority = Below(3);
     view.user = OneIn(2) ? "ann" : "bob";
     view.load = OneIn(4) ? "" : fmt::format("c{}", Below(3));
-    view.native = OneIn(2);
-    view.profile = view.native ? "native" : fmt::format("p{}", Below(2));
+    view.uses_devices = OneIn(2);
+    view.profile = view.uses_devices ? "native" : fmt::format("p{}", Below(2));
     view.checkpoint_bytes = OneIn(2) ? 0 : 1e9 * Below(20);
     view.max_attempts = mild_ ? kNever : 3;
     std::vector<MachineTask> tasks;
     for (int t = Below(slow_ ? 1 : 3); t >= 0; --t)
       tasks.push_back({fmt::format("t{}", t), 1 + Below(60), OneIn(4)});
-    if (slow_) tasks[0].documents += 40 + Below(100);  // for trials that are worth taking from
+    if (slow_) tasks[0].documents += 40 + Below(100);  // makes trials worth taking work from
     fleet_.AddRun(view, tasks, view.load.empty() || OneIn(2), mild_ ? kNever : 3);
   }
 
@@ -196,12 +198,12 @@ class Episode {
       ASSERT_EQ(static_cast<int64_t>(run->scored.size()), documents);
       for (const auto& [document, times] : run->scored) ASSERT_EQ(times, 1);
     }
-    // Fleet::Remove comes after the run has said that nothing more happens.
+    // Fleet::Remove is called after the run has said that nothing more happens.
     fleet_.Fail(run->view.number, "over");
     fleet_.Remove(run->view.number, OneIn(2));
   }
 
-  // Nothing goes wrong from here on.
+  // From here on no fault occurs.
   void Calm() {
     for (const std::string& host : hosts_) {
       const auto& at = fleet_.machine.hosts().at(host);
@@ -228,7 +230,7 @@ class Episode {
     if (!testing::Test::HasFailure()) FAIL() << "it does not end: " << Stuck();
   }
 
-  // Some only say that they live, and others take over what they are late with.
+  // Some workers only give signs of life. Others take over their late work.
   void Stragglers() {
     for (int round = 0; round < 40 && !testing::Test::HasFailure(); ++round) {
       Nudge();
@@ -245,7 +247,7 @@ class Episode {
     }
   }
 
-  // What a process was at before, it is at again.
+  // Each process repeats its last step: hello, the end of a load, a heartbeat.
   void Nudge() {
     for (const auto& [id, process] : fleet_.processes) {
       if (process->dead) continue;

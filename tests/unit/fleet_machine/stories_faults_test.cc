@@ -1,4 +1,4 @@
-// What goes wrong: workers, checkpoints, settings, runs that are cancelled, and the end.
+// Faults of workers, checkpoints and settings, runs that are cancelled, and the end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -155,7 +155,7 @@ TEST(FleetFaults, ALoadThatDoesNotComeOnIsKilledAndTheDeviceIsNotAtFault) {
   fleet.AddHost("local", {"cuda:GPU-a"}, 1);
   fleet.AddRun(NativeView(1, "c1"));
   fleet.Deliver();
-  for (int64_t bytes = 1; bytes <= 3; ++bytes) {  // slow is not stuck
+  for (int64_t bytes = 1; bytes <= 3; ++bytes) {  // slow progress is no stall
     fleet.Pass(80);
     fleet.Says("w0", news::Pulled{bytes, 10});
   }
@@ -338,7 +338,7 @@ TEST(FleetFaults, WhoIsSilentIsKilledBeforeItsTrialGoesToOthers) {
   fleet.Take();
   const auto held = fleet.machine.FindWorker("w0")->held;
   fleet.now += 70'000'000;
-  run.machine.WorkerHeard("w1", fleet.now);
+  run.machine.WorkerHeard("w1"_p, fleet.now);
   fleet.Tick();
   EXPECT_THAT(fleet.Take(), ElementsAre("kill w0: it has been silent for too long"));
   EXPECT_EQ(fleet.machine.FindWorker("w0")->held, held) << "until it has ended";

@@ -23,7 +23,7 @@ TEST(FleetHosts, AwayAndBackNothingIsLost) {
   fleet.Take();
   fleet.HostIs("far", HostNews::kAway);
   EXPECT_THAT(fleet.Take(), ElementsAre("devices 0"));
-  fleet.EndSlice(&fleet.At("far.w0"));  // it works on, and nobody hears of it
+  fleet.EndSlice(&fleet.At("far.w0"));  // the worker goes on, and nobody hears of it
   fleet.Pass(10);
   EXPECT_THAT(fleet.Take(), ElementsAre(HasSubstr("waiting 1: a device")))
       << "people are told, and that is all";
@@ -156,7 +156,7 @@ TEST(FleetHosts, ARunWhoseHostLeftWaitsAndGoesOnWhenItComesAnew) {
   fleet.Pass(3);
   EXPECT_EQ(fleet.runs.at(1).waiting,
             "a device of the kind that it began on (processor): cpu:0 of host far, which has left");
-  fleet.Dies("m0");  // whatever ends meanwhile
+  fleet.Dies("m0");  // a process may end meanwhile
   EXPECT_FALSE(fleet.runs.at(1).view.ending);
   fleet.AgentAnew("far", false);
   fleet.WorkAll();
@@ -235,7 +235,7 @@ TEST(FleetHosts, AHostThatComesWithFewerDevicesHasFewerWorkers) {
   fleet.machine.HostReady("far", {extra}, {}, fleet.now);
   fleet.Tick();
   fleet.Deliver();
-  EXPECT_THAT(fleet.Take(), Contains("kill far.w1: its host has its device no more"));
+  EXPECT_THAT(fleet.Take(), Contains("kill far.w1: its host no longer has its device"));
   EXPECT_EQ(fleet.StateOf("far.w1"), WorkerState::kAbsent);
   EXPECT_EQ(fleet.machine.device_count(), 1);
   fleet.Pass(1);

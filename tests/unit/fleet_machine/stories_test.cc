@@ -1,4 +1,4 @@
-// Who gets what: a fleet of made-up hosts, story by story.
+// The order in which runs get workers: a fleet of made-up hosts, story by story.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,14 +73,15 @@ TEST(FleetStory, UsersOfOnePriorityShareTheDevices) {
       if (line.starts_with("load")) log.push_back(line);
     }
   }
-  // A trial is said to take half a second: users change after 30 seconds' difference.
+  // The estimate of a trial is half a second. Devices change users after a difference of 30
+  // seconds.
   ASSERT_GE(log.size(), 4u);
   EXPECT_THAT(Log(log.begin(), log.begin() + 4),
               ElementsAre("load w0 1", "load w0 2", "load w0 1", "load w0 2"));
   EXPECT_LT(log.size(), 20u) << "and not with every trial";
 }
 
-// An older run of another user has a pile of jobs that take long.
+// An older run of another user has many jobs that take long.
 TEST(FleetStory, UsersShareTheMetricProcesses) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
@@ -163,7 +164,7 @@ TEST(FleetStory, ARunThatHasNothingIsAskedOnceUntilItChanges) {
   fleet.AddRun(A(1, "c1"), {{"t", 1}});
   fleet.AddRun(A(2, "c1"), {{"t", 1}});
   fleet.Deliver();
-  // Both workers asked while each run has one trial.
+  // Both workers asked when each run had one trial.
   EXPECT_EQ(
       fleet.machine.FindWorker("w0")->held.size() + fleet.machine.FindWorker("w1")->held.size(),
       2u);
@@ -231,7 +232,7 @@ TEST(FleetStory, ProcessorsServeANativeRunOnlyWhereNoGpuIsUsable) {
   fleet.AddHost("local", {"cpu:0"});
   fleet.AddHost("gpu", {"cuda:GPU-a"});
   RunView view = A(1, "");
-  view.native = true;
+  view.uses_devices = true;
   fleet.AddRun(view);
   fleet.Deliver();
   const Log log = fleet.Take();
@@ -247,7 +248,7 @@ TEST(FleetStory, ProcessorsServeANativeRunOnlyWhereNoGpuIsUsable) {
   EXPECT_THAT(fleet.machine.FindWorker("w0")->held, IsEmpty())
       << "of one run all numbers come from one kind of engine";
   RunView later = A(2, "");
-  later.native = true;
+  later.uses_devices = true;
   fleet.AddRun(later);
   fleet.Deliver();
   EXPECT_THAT(fleet.Take(), Contains("lease w0 2")) << "no GPU is there for a run that begins now";
@@ -258,7 +259,7 @@ TEST(FleetStory, ASmallRunStaysWhereItsCheckpointIs) {
   fleet.AddHost("local", {"cpu:0"});
   fleet.AddHost("far", {"cpu:0"});
   RunView view = A(1);
-  view.checkpoint_bytes = 10e9;  // ten seconds away
+  view.checkpoint_bytes = 10e9;  // takes ten seconds to arrive
   fleet.AddRun(view, {{"t", 8}});
   fleet.Deliver();
   fleet.Pass(1);
@@ -289,7 +290,7 @@ TEST(FleetStory, AnIdleWorkerTakesOverWhatAnotherHasNotBegun) {
   fleet.AddRun(A(1), {{"t", 80}});
   fleet.Deliver();
   fleet.EndSlice(&fleet.At("w1"));
-  for (int i = 0; i < 40; ++i) {  // w0 does nothing but say that it lives
+  for (int i = 0; i < 40; ++i) {  // w0 only gives signs of life
     fleet.now += 500'000;
     fleet.Works("w1");
     for (const char* id : {"w0", "w1"}) fleet.Beat(&fleet.At(id));
@@ -353,8 +354,8 @@ TEST(FleetStory, WhatLiesWhereItIsReadTakesNoRoom) {
   EXPECT_FALSE(fleet.machine.FreeStaged(fleet.now));
 }
 
-// Where nothing has changed for anybody, an event looks at its own process alone. The figure is
-// printed for people.
+// If nothing changed for other processes, an event looks at its own process only. The test prints
+// the figure.
 TEST(FleetStory, AThousandWorkersThatAskAndAHundredRunsThatWantNothing) {
   FleetMachine machine({});
   HostSpec host{"local", "", true, {}, 0};
@@ -386,7 +387,15 @@ TEST(FleetStory, AThousandWorkersThatAskAndAHundredRunsThatWantNothing) {
   wants.engine = engine;
   wants.planned = wants.wants_workers = true;
   machine.RunChanged(wants, 3);
-  EXPECT_EQ(machine.TakeOrders().size(), 1000u) << "each is asked for, once";
+  std::set<std::string> asked;
+  for (std::vector<Order> orders = machine.TakeOrders(); !orders.empty();
+       orders = machine.TakeOrders()) {
+    ASSERT_EQ(orders.size(), 1u) << "one after another: the first may get all that there is";
+    const auto& lease = std::get<order::LeaseTrial>(orders[0]);
+    EXPECT_TRUE(asked.insert(lease.worker).second) << "each once";
+    machine.Answered(answer::NothingToLease{lease.worker, lease.run}, 3);
+  }
+  EXPECT_EQ(asked.size(), 1000u);
 }
 
 TEST(FleetStory, ScoresAreMadeWhereTheGenerationsLie) {

@@ -1,4 +1,5 @@
-// The executor of TinyFleet: what each order does, and what must be so for it to be given.
+// The executor of TinyFleet: the effect of each order, and the conditions under which the order may
+// be given.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -114,8 +115,8 @@ struct TinyFleet::Carry {
         if (process->dead) return;
         EXPECT_TRUE(process->loaded && process->target == load)
             << process->id << " holds another checkpoint";
-        EXPECT_GT(process->asked, 0) << process->id << " did not ask";
-        --process->asked;
+        EXPECT_TRUE(process->asked > 0 || process->offered) << process->id << " did not ask";
+        if (process->asked > 0) --process->asked;
         EXPECT_TRUE(process->leases.emplace(held, TinyProcess::Lease{lease, 0, fleet->now}).second);
       });
     }
@@ -126,7 +127,8 @@ struct TinyFleet::Carry {
     text = fmt::format("lease {} {}", order.worker, order.run);
     TinyRun* run = Of(order.run);
     const bool has = run != nullptr && !run->view.ending && run->view.planned;
-    const auto lease = has ? run->machine.LeaseTrial(order.worker, fleet->now) : std::nullopt;
+    const auto lease =
+        has ? run->machine.LeaseTrial(NumberOf(order.worker), fleet->now) : std::nullopt;
     if (lease) return Give(order.worker, run, *lease);
     fleet->machine.Answered(answer::NothingToLease{order.worker, order.run}, fleet->now);
   }
@@ -134,23 +136,24 @@ struct TinyFleet::Carry {
     text = fmt::format("relieve {} {}", order.worker, order.run);
     TinyRun* run = Of(order.run);
     const bool has = run != nullptr && !run->view.ending && run->view.planned;
-    const auto shorten =
-        has ? run->machine.Relieve(order.worker, fleet->now) : std::vector<ShortenOrder>();
+    const auto shorten = has ? run->machine.Relieve(NumberOf(order.worker), fleet->now)
+                             : std::vector<ShortenOrder>();
     for (const ShortenOrder& of : shorten) Shorten(order.run, of);
     if (!shorten.empty()) {
       ++fleet->relieved;
       return fleet->machine.Answered(answer::Relieved{order.worker, order.run}, fleet->now);
     }
-    const auto copy = has ? run->machine.LeaseCopy(order.worker, fleet->now) : std::nullopt;
+    const auto copy =
+        has ? run->machine.LeaseCopy(NumberOf(order.worker), fleet->now) : std::nullopt;
     if (copy) {
       ++fleet->copies;
       return Give(order.worker, run, *copy);
     }
     fleet->machine.Answered(answer::NothingToLease{order.worker, order.run}, fleet->now);
   }
-  // The victim has begun nothing but the first document of a slice.
+  // The victim has begun at most the first document of a slice.
   void Shorten(int64_t number, const ShortenOrder& of) {
-    TinyProcess* victim = To(of.worker);
+    TinyProcess* victim = To(NameOf(of.worker));
     if (victim == nullptr) return;
     victim->inbox.push_back([fleet = fleet, victim, number, of] {
       const auto lease = victim->leases.find({number, of.trial, of.attempt});
@@ -185,7 +188,8 @@ struct TinyFleet::Carry {
       };
     }
     const bool has = run != nullptr && !run->view.ending && run->view.planned;
-    const auto job = has ? run->machine.LeaseJob(order.scorer, fleet->now, fits) : std::nullopt;
+    const auto job =
+        has ? run->machine.LeaseJob(NumberOf(order.scorer), fleet->now, fits) : std::nullopt;
     if (!job || process == nullptr) {
       return fleet->machine.Answered(answer::NothingToLease{order.scorer, order.run}, fleet->now);
     }
@@ -217,8 +221,8 @@ struct TinyFleet::Carry {
   void operator()(const order::TellRefused& order) {
     text = fmt::format("refused {} {}: {}", order.run, order.worker, order.why);
     const auto process = fleet->processes.find(order.worker);
-    const std::string host =
-        process == fleet->processes.end() ? "" : process->second->host;  // "" where it is gone
+    // "" if the process is gone
+    const std::string host = process == fleet->processes.end() ? "" : process->second->host;
     if (fleet->untrusted.count(host) == 0) return fleet->Fail(order.run, order.why);
     if (TinyRun* run = Of(order.run)) run->view.doubted.insert(host);
     fleet->Changed(order.run);
@@ -228,12 +232,13 @@ struct TinyFleet::Carry {
         fmt::format("lost {}: {}{}", order.worker, order.why, order.at_fault ? " (at fault)" : "");
     if (order.why.ends_with("away for too long")) ++fleet->abandoned;
     for (auto& [number, run] : fleet->runs)
-      run.machine.WorkerLost(order.worker, order.why, order.at_fault);
+      run.machine.WorkerLost(NumberOf(order.worker), order.why, order.at_fault);
     for (auto& [number, run] : fleet->runs) fleet->Changed(number);
   }
   void operator()(const order::TellScorerLost& order) {
     text = fmt::format("lost {}: {}", order.scorer, order.why);
-    for (auto& [number, run] : fleet->runs) run.machine.ScorerLost(order.scorer, order.why);
+    for (auto& [number, run] : fleet->runs)
+      run.machine.ScorerLost(NumberOf(order.scorer), order.why);
     for (auto& [number, run] : fleet->runs) fleet->Changed(number);
   }
   void operator()(const order::TellSetAside& order) {

@@ -15,7 +15,7 @@ std::vector<int64_t> List(DocumentRange range) {
 }
 
 bool Holds(const TinyRun& run, const std::string& worker, const HeldTrial& held) {
-  return run.machine.trials().Holds(worker, held.trial, held.attempt);
+  return run.machine.trials().Holds(NumberOf(worker), held.trial, held.attempt);
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ RunView ViewOf(int64_t number, const std::string& load, const std::string& profi
 
 RunView NativeView(int64_t number, const std::string& load) {
   RunView view = ViewOf(number, load, "native");
-  view.native = true;
+  view.uses_devices = true;
   return view;
 }
 
@@ -107,8 +107,7 @@ void TinyFleet::Remove(int64_t number, bool leaves_staged) {
   Settle();
 }
 
-// No two trials that are leased at once have a document in common, but for a copy and what it is
-// of.
+// No two trials that are leased at once have a common document, except a copy and its original.
 void TinyFleet::CheckLease(TinyRun* run, const TrialLease& lease) {
   std::erase_if(run->live, [&](const auto& live) {
     return !run->machine.trials().Holds(live.first, live.second.attempt);
@@ -132,22 +131,25 @@ void TinyFleet::Withdrawals(TinyRun* run) {
   for (const WithdrawOrder& order : run->machine.TakeWithdrawn()) {
     ++withdrawn;
     machine.Answered(
-        answer::Withdrawn{order.worker, {run->view.number, order.trial, order.attempt}}, now);
+        answer::Withdrawn{NameOf(order.worker), {run->view.number, order.trial, order.attempt}},
+        now);
   }
 }
 
-// As the database: the first file of a document counts.
+// As in the database, the first file of a document counts.
 void TinyFleet::Commit(TinyRun* run, const std::string& worker, const HeldTrial& held,
                        const LeasedSlice& slice) {
-  if (run->view.ending ||
-      !run->machine.SliceReported(worker, held.trial, held.attempt, slice.task, slice.documents))
+  if (run->view.ending || !run->machine.SliceReported(NumberOf(worker), held.trial, held.attempt,
+                                                      slice.task, slice.documents))
     return;
   std::vector<int64_t> won;
   for (const int64_t d : List(slice.documents)) {
     if (run->committed[{slice.task, d}]++ == 0) won.push_back(d);
   }
-  run->makers[slice.file] = worker;
-  run->machine.GenerationsCommitted(slice.task, won, slice.file, held.trial, held.attempt);
+  const std::string file =
+      run->machine.GenerationsFile(slice.task, slice.documents.first, held.trial, held.attempt);
+  run->makers[file] = worker;
+  run->machine.GenerationsCommitted(slice.task, won, file, held.trial, held.attempt);
   Withdrawals(run);
 }
 
@@ -157,8 +159,8 @@ void TinyFleet::OnTrialEnd(const std::string& worker, const HeldTrial& held, boo
   const bool goes_on = run != runs.end() && !run->second.view.ending;
   const bool counts = goes_on && Holds(run->second, worker, held);
   if (goes_on && failed)
-    run->second.machine.TrialFailed(worker, held.trial, held.attempt, "it failed", retry);
-  if (goes_on && !failed) run->second.machine.TrialDone(worker, held.trial, held.attempt);
+    run->second.machine.TrialFailed(NumberOf(worker), held.trial, held.attempt, "it failed", retry);
+  if (goes_on && !failed) run->second.machine.TrialDone(NumberOf(worker), held.trial, held.attempt);
   if (goes_on) Withdrawals(&run->second);
   Changed(held.run);
   machine.Heard(worker, news::TrialOver{held, !failed, counts && !failed, 0.5}, now);
@@ -168,7 +170,7 @@ void TinyFleet::OnTrialBeat(const std::string& worker, const HeldTrial& held, in
                             int64_t since) {
   const auto run = runs.find(held.run);
   if (run == runs.end() || run->second.view.ending) return;
-  run->second.machine.Progressed(worker, held.trial, held.attempt, done,
+  run->second.machine.Progressed(NumberOf(worker), held.trial, held.attempt, done,
                                  static_cast<double>(now - since) / 1e6, now);
   Changed(held.run);
 }
@@ -179,8 +181,8 @@ void TinyFleet::OnJobEnd(const std::string& scorer, int64_t number, const Metric
   if (run == runs.end() || run->second.view.ending) return;
   TinyRun& of = run->second;
   if (fails) {
-    of.machine.JobFailed(scorer, job.job, job.job_attempt, "it failed", true);
-  } else if (of.machine.JobDone(scorer, job.job, job.job_attempt)) {
+    of.machine.JobFailed(NumberOf(scorer), job.job, job.job_attempt, "it failed", true);
+  } else if (of.machine.JobDone(NumberOf(scorer), job.job, job.job_attempt)) {
     for (const int64_t d : List(job.documents)) ++of.scored[{job.task, d}];
     of.machine.ScoresCommitted(job.task, List(job.documents));
     machine.Heard(scorer, news::Progressed{}, now);
@@ -188,14 +190,14 @@ void TinyFleet::OnJobEnd(const std::string& scorer, int64_t number, const Metric
   Changed(number);
 }
 
-// ---- what must hold between events
+// ---- conditions that hold between events
 
 void TinyFleet::Check() {
   std::map<std::string, std::set<HeldTrial>> held;
   for (const auto& [number, run] : runs) {
     if (run.view.ending) continue;
     for (const WorkerSlot& slot : machine.workers()) {
-      for (const Grant& grant : run.machine.trials().HeldBy(slot.id)) {
+      for (const Grant& grant : run.machine.trials().HeldBy(NumberOf(slot.id))) {
         held[slot.id].insert({number, grant.item, grant.attempt});
       }
     }

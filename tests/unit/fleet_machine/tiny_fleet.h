@@ -10,62 +10,66 @@
 #include <vector>
 
 #include "orchestrator/fleet_machine/fleet_machine.h"
-#include "orchestrator/run/run_machine.h"
+#include "orchestrator/run_machine/run_machine.h"
+#include "tests/unit/schedule/holders.h"
 
 namespace evald {
 
-/// What a fleet was ordered, in words.
+/// The orders that a fleet got, in words.
 using Log = std::vector<std::string>;
 
-/// A run with this number, whose workers load `load` and are started with `profile`.
+/// A view of the run with this number. Its workers load `load` and are started with `profile`.
 RunView ViewOf(int64_t number, const std::string& load = "", const std::string& profile = "p");
-/// The same of a run of the native engine.
+/// The same for a run of the native engine.
 RunView NativeView(int64_t number, const std::string& load = "c1");
 
-/// A run of the tests: a real RunMachine, and the little that the fleet sees of an Evaluation
-/// around it.
+/// A run of the tests: a real RunMachine, and around it the few parts of an Evaluation that the
+/// fleet sees.
 struct TinyRun {
   explicit TinyRun(RunView of, std::vector<MachineTask> tasks, int attempts_max);
 
-  RunView view;  ///< what does not follow from the machine; the rest is filled in by TinyFleet
+  RunView view;  ///< fields that do not follow from the machine; TinyFleet fills in the others
   RunMachine machine;
   bool staged = true;
-  bool plans_at_once = true;  ///< as soon as its engine is known
+  bool plans_at_once = true;  ///< plans as soon as its engine is known
   int devices = 1;
-  std::string failure;  ///< how it ended, where it was not complete
+  std::string failure;  ///< the cause of its end, if it was not complete
   std::string waiting;
-  std::map<std::pair<size_t, int64_t>, int> committed, scored;  ///< how often, by task and document
-  std::map<std::string, std::string> makers;                    ///< by generations file
-  std::map<int64_t, TrialLease> live;  ///< leases by trial, as they were given
+  /// numbers of times, by task and document
+  std::map<std::pair<size_t, int64_t>, int> committed, scored;
+  std::map<std::string, std::string> makers;  ///< worker by generations file
+  std::map<int64_t, TrialLease> live;         ///< leases by trial, as granted
   bool done() const { return view.planned && machine.idle() && machine.complete(); }
-  /// Nothing is left to do, or nothing is done for it any more.
+  /// No work is left, or the run is ending.
   bool over() const { return view.ending || (view.planned && machine.idle()); }
 };
 
-/// A process on a made-up host. Messages to and from it are on their way until they are delivered.
+/// A process on a made-up host. Messages to and from the process are under way until they are
+/// delivered.
 struct TinyProcess {
   std::string id, host, profile;
   bool scorer = false, on_gpu = false;
-  bool dead = false;    ///< its end is on its way
-  bool engine = false;  ///< it said hello with one
+  bool dead = false;    ///< the message of its end is under way
+  bool engine = false;  ///< its hello named an engine
   bool follows = true;
-  std::optional<std::string> target;  ///< fingerprint of the last Load that it got
+  std::optional<std::string> target;  ///< fingerprint of the last Load received
   bool loaded = false;
+  bool offered = false;  // the worker said that it is idle, and may get a trial unasked
   int asked = 0;
   struct Lease {
     TrialLease trial;
-    size_t next = 0;    ///< the slice to end next
-    int64_t since = 0;  ///< its first document is in the engine
+    size_t next = 0;    ///< the slice that ends next
+    int64_t since = 0;  ///< when its first document went into the engine
   };
   std::map<HeldTrial, Lease> leases;
   std::deque<std::pair<int64_t, MetricJob>> jobs;
   std::deque<std::function<void()>> inbox, outbox;
-  /// Its GPU's engine, or the processor's.
+  /// The facts of its engine, on a GPU or the processor.
   EngineFacts engine_facts() const;
 };
 
-/// A FleetMachine, an executor of its orders, and hosts whose processes do what the test has them
-/// do. Each order is checked against what the process is at; what is wrong fails the test.
+/// A FleetMachine, an executor of its orders, and hosts whose processes act as the test says. Each
+/// order is checked against the state of its process. A wrong order fails the test.
 class TinyFleet {
  public:
   explicit TinyFleet(FleetMachine::Options options = {}) : machine(options) {}
@@ -74,21 +78,22 @@ class TinyFleet {
   int64_t now = 1'000'000;
   std::map<int64_t, TinyRun> runs;
   std::map<std::string, std::unique_ptr<TinyProcess>> processes;
-  std::set<std::string> away;       ///< hosts
-  std::set<std::string> untrusted;  ///< hosts, before they are added: runs doubt what they refuse
-  std::set<std::string> dropped;    ///< fingerprints of staged checkpoints
+  std::set<std::string> away;  ///< hosts
+  /// hosts, named before they are added; runs doubt their refusals
+  std::set<std::string> untrusted;
+  std::set<std::string> dropped;  ///< fingerprints of staged checkpoints
   int64_t events = 0;
-  int64_t copies = 0, relieved = 0, withdrawn = 0, abandoned = 0;  ///< that happened
-  /// Processes say hello, load and ask at once, when Deliver finds them at it.
+  int64_t copies = 0, relieved = 0, withdrawn = 0, abandoned = 0;  ///< counts of these events
+  /// Deliver makes processes say hello, load and ask without delay.
   bool prompt = true;
-  std::function<void(TinyProcess*)> on_load;   ///< instead of its being loaded
-  std::function<void(TinyProcess*)> on_start;  ///< instead of hello
-  bool ignores_stop = false;                   ///< processes do not leave in order
+  std::function<void(TinyProcess*)> on_load;   ///< called instead of loading
+  std::function<void(TinyProcess*)> on_start;  ///< called instead of saying hello
+  bool ignores_stop = false;                   ///< processes do not stop when told to
   std::string unstartable;                     ///< the host cannot start this process
 
-  // what happens
+  // events
   void AddHost(const std::string& name, std::vector<std::string> devices, int scorers = 0);
-  /// Its agent begins anew; with its processes, which hold nothing then, or without.
+  /// The host's agent begins anew: with its processes, which hold nothing then, or without them.
   void AgentAnew(const std::string& name, bool with_processes);
   void HostIs(const std::string& name, HostNews news);
   TinyRun& AddRun(RunView view, std::vector<MachineTask> tasks = {{"t", 8}}, bool staged = true,
@@ -100,7 +105,7 @@ class TinyFleet {
   void Pass(double seconds);
   void Tick();
 
-  // what processes do; their messages go to the outbox
+  // steps of processes; their messages go to the outbox
   void Hello(TinyProcess* process);
   void Loaded(TinyProcess* process);
   void Want(TinyProcess* process);
@@ -111,24 +116,24 @@ class TinyFleet {
   void SayFailed(TinyProcess* process, const std::string& message, bool retry, bool device = false);
   void Die(TinyProcess* process, const std::string& how = "killed by signal 9", bool usage = false);
 
-  // the same by name, all of it and what follows; for stories
+  // the same by name, with everything that follows, for stories
   TinyProcess& At(const std::string& id);
   void Dies(const std::string& id, const std::string& how = "killed by signal 9",
             bool usage = false);
   void Says(const std::string& id, const ProcessNews& news);
-  /// The worker ends what it holds and asks again.
+  /// The worker ends its work and asks again.
   void Works(const std::string& id);
-  /// All processes work until nothing is left to do, or `rounds` are over.
+  /// All processes work until no work is left, or for `rounds` rounds.
   void WorkAll(int rounds = 200);
 
-  /// Delivers what is on its way, until nothing is, but for hosts that are away.
+  /// Delivers messages until none is under way, except those of hosts that are away.
   void Deliver();
   bool DeliverTo(TinyProcess* process);
   bool DeliverFrom(TinyProcess* process);
-  /// The orders since the last call, as text, but for those that only people look at.
+  /// The orders since the last call, as text, without those that only people look at.
   std::vector<std::string> Take();
   WorkerState StateOf(const std::string& id) const { return machine.FindWorker(id)->state(); }
-  /// Fails the test unless all that must hold between events holds.
+  /// Fails the test if a condition that must hold between events does not hold.
   void Check();
 
  private:

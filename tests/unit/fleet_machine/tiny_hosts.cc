@@ -1,4 +1,4 @@
-// The made-up hosts of TinyFleet: what their processes do, and how messages travel.
+// The made-up hosts of TinyFleet: the steps of their processes, and the ways of messages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ void TinyFleet::HostIs(const std::string& name, HostNews news) {
   Settle();
 }
 
-// ---- what processes do
+// ---- steps of processes
 
 void TinyFleet::Hello(TinyProcess* process) {
   process->engine = true;
@@ -84,11 +84,12 @@ void TinyFleet::Want(TinyProcess* process) {
 void TinyFleet::Beat(TinyProcess* process) {
   for (auto& [number, run] : runs) {
     if (away.count(process->host) > 0) continue;
-    (process->scorer ? run.machine.ScorerHeard(process->id, now)
-                     : run.machine.WorkerHeard(process->id, now));
+    (process->scorer ? run.machine.ScorerHeard(NumberOf(process->id), now)
+                     : run.machine.WorkerHeard(NumberOf(process->id), now));
   }
   if (process->scorer) return;
   if (process->leases.empty()) {
+    process->offered = true;
     return Send(process, [this, id = process->id] { machine.Heard(id, news::Idle{}, now); });
   }
   for (const auto& [held, lease] : process->leases) {
@@ -146,7 +147,7 @@ void TinyFleet::Die(TinyProcess* process, const std::string& how, bool usage) {
   process->leases.clear();
   process->jobs.clear();
   Send(process, [this, id = process->id, how, usage] {
-    processes.erase(id);  // with this message
+    processes.erase(id);  // this message ends the process
     machine.Ended(id, {how, true, usage}, now);
   });
 }
@@ -190,8 +191,10 @@ void TinyFleet::Tick() {
     if (run.view.ending) continue;
     Withdrawals(&run);
     const char* why = "it has been silent for too long";
-    for (const std::string& id : run.machine.SilentWorkers(now)) machine.Hung(id, why, now);
-    for (const std::string& id : run.machine.SilentScorers(now)) machine.Hung(id, why, now);
+    for (const Holder worker : run.machine.SilentWorkers(now))
+      machine.Hung(NameOf(worker), why, now);
+    for (const Holder scorer : run.machine.SilentScorers(now))
+      machine.Hung(NameOf(scorer), why, now);
     Settle();
     Changed(number);
   }
@@ -207,7 +210,8 @@ void TinyFleet::Pass(double seconds) {
     for (const auto& [id, process] : processes) {
       if (!process->dead && process->engine && away.count(process->host) == 0) {
         for (auto& [number, run] : runs) {
-          (process->scorer ? run.machine.ScorerHeard(id, now) : run.machine.WorkerHeard(id, now));
+          (process->scorer ? run.machine.ScorerHeard(NumberOf(id), now)
+                           : run.machine.WorkerHeard(NumberOf(id), now));
         }
       }
     }

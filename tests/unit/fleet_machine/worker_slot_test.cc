@@ -53,7 +53,8 @@ TEST(WorkerSlot, EveryStateIsReachedAndEveryEventIsKnownSomewhere) {
   EXPECT_EQ(known.size(), static_cast<size_t>(kEvents));
 }
 
-// A process is told nothing that it could not understand, and none is started beside another.
+// A process gets no message that it could not understand, and no second process is started beside
+// it.
 TEST(WorkerSlot, WhatNoStateAllows) {
   for (int s = 0; s < kStates; ++s) {
     const S state = static_cast<S>(s);

@@ -1,4 +1,4 @@
-// Who may ask for what, decided from a request's header.
+// Admission: permissions decided from a request's header.
 #include "orchestrator/http/admission.h"
 
 #include <gtest/gtest.h>
@@ -103,8 +103,8 @@ TEST(Admission, OtherPagesMayNotChangeAnything) {
   EXPECT_EQ(Refusal(&admission, request).status, 403);
   for (const char* origin : {"null", "", "http://localhost:3000", "http://localhost",
                              "http://localhost:80.evil.example"}) {
-    request.headers.Set("Origin",
-                        origin);  // a page of another port of this machine is another's, too
+    // a page from another port of this machine is a foreign page too
+    request.headers.Set("Origin", origin);
     EXPECT_EQ(Refusal(&admission, request).status, 403) << origin;
   }
   request.headers.Set("Origin", "http://localhost:80");

@@ -9,6 +9,7 @@
 #include <future>
 #include <thread>
 
+#include "evald/error.h"
 #include "orchestrator/http/server.h"
 #include "socket_client.h"
 
@@ -43,6 +44,14 @@ ServerOptions Quick() {
   return options;
 }
 
+TEST(Limits, ARouteTakesNoLongerBodiesThanTheServer) {
+  ServerOptions options;
+  options.request.body_bytes_max = 999;
+  EXPECT_THROW(Server(options, Routes()), Error);
+  options.request.body_bytes_max = 1000;
+  EXPECT_NO_THROW(Server(options, Routes()));
+}
+
 TEST(Limits, ASlowHeaderEndsTheConnection) {
   Server server(Quick(), Routes());
   SocketClient client(server.port());
@@ -75,7 +84,7 @@ TEST(Limits, ASilentConnectionEnds) {
   Server server(Quick(), Routes());
   SocketClient never(server.port());
   EXPECT_TRUE(never.EndsWithin(kPatience));
-  // One that was too slow to ask asks again.
+  // A client that was too slow tries again.
   const auto begun = std::chrono::steady_clock::now();
   for (int status = 0; status != 200;) {
     ASSERT_LT(std::chrono::steady_clock::now() - begun, kPatience);
@@ -125,7 +134,7 @@ TEST(Limits, ABodyOverTheRoutesLimitIsRefusedBeforeItIsRead) {
   const Answer answer = client.Receive();
   EXPECT_EQ(answer.status, 413);
   EXPECT_EQ(answer.headers.at("connection"), "close");
-  // One that sends regardless reads its answer too.
+  // A client that sends regardless can still read its answer.
   EXPECT_EQ(Fetch(server.port(), Ask("POST", "/take", "", std::string(500'000, 'x'))).status, 413);
   EXPECT_EQ(Fetch(server.port(), Ask("GET", "/", "", "a body")).status, 413);
 }
@@ -158,7 +167,7 @@ TEST(Limits, ConnectionsOverTheLimitAreTurnedAway) {
   EXPECT_EQ(answer.status, 200);
 }
 
-// A client at another address of this machine's loopback.
+// A client at another loopback address of this machine.
 struct From {
   From(const char* address, uint16_t port) : socket(::socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in own{}, server{};
@@ -172,13 +181,13 @@ struct From {
   UniqueFd socket;
 };
 
-// 1,030 silent connections from three addresses shut everyone out.
+// 1,030 silent connections from three addresses once shut out everyone.
 TEST(Limits, SilentConnectionsGiveWayAndThoseWithATokenStay) {
   ServerOptions options;
   options.tokens.Add("reader", Role::kRead, "token-of-the-reader");
   options.connections_max = 8;
   options.connections_per_client_max = 5;
-  options.time.header = std::chrono::minutes(10);  // not what ends the connections
+  options.time.header = std::chrono::minutes(10);  // does not end the connections in this test
   Server server(options, Routes());
   const std::string ask = Ask("GET", "/", "Authorization: Bearer token-of-the-reader\r\n");
   SocketClient reader(server.port());
@@ -194,8 +203,8 @@ TEST(Limits, SilentConnectionsGiveWayAndThoseWithATokenStay) {
   EXPECT_EQ(reader.Receive().status, 200) << "it was known, and stayed";
 }
 
-// There is room for two connections, which are known: one between requests and one that is being
-// answered. A third is served in the place of the first.
+// There is room for two connections. Both are known: one is between requests, and one is being
+// answered. A third connection takes the place of the first.
 void ExpectTheIdleOneGivesWay(uint16_t port) {
   SocketClient busy(port), idle(port);
   idle.Send(Ask("GET", "/"));
@@ -214,7 +223,8 @@ void ExpectTheIdleOneGivesWay(uint16_t port) {
   EXPECT_FALSE(busy.EndsWithin(milliseconds(100)));
 }
 
-// Where all are known, one that is between requests gives way; one that is being answered does not.
+// If all connections are known, one between requests gives way. One that is being answered does
+// not.
 TEST(Limits, AConnectionBetweenRequestsGivesWayInTheEnd) {
   ServerOptions options;
   options.connections_max = 2;
@@ -222,7 +232,8 @@ TEST(Limits, AConnectionBetweenRequestsGivesWayInTheEnd) {
   ExpectTheIdleOneGivesWay(server.port());
 }
 
-// Followers and idle clients of one address, such as a tunnel's, shut out all others of it.
+// Otherwise followers and idle clients of one address, such as a tunnel's, would shut out all
+// others of that address.
 TEST(Limits, WhereAnAddressIsFullItsIdleConnectionGivesWayAndNoOtherAddresss) {
   ServerOptions options;
   options.connections_per_client_max = 2;
@@ -235,7 +246,7 @@ TEST(Limits, WhereAnAddressIsFullItsIdleConnectionGivesWayAndNoOtherAddresss) {
 
 TEST(Limits, RequestsOverTheRateAreRefused) {
   ServerOptions options;
-  options.requests_per_second = 0.001;  // none comes back while this runs
+  options.requests_per_second = 0.001;  // no request is granted again during this test
   options.requests_burst = 2;
   Server server(options, Routes());
   EXPECT_EQ(Fetch(server.port(), Ask("GET", "/")).status, 200);
@@ -249,7 +260,7 @@ TEST(Limits, RequestsOverTheRateAreRefused) {
 
 TEST(Limits, GarbageIsRefusedAndTheServerGoesOn) {
   ServerOptions options;
-  options.time.idle = std::chrono::minutes(10);  // not what ends the connections
+  options.time.idle = std::chrono::minutes(10);  // does not end the connections in this test
   Server server(options, Routes());
   std::string noise;
   for (int i = 0; i < 4096; ++i) noise += static_cast<char>(i * 7919 % 251);

@@ -8,7 +8,7 @@
 namespace evald::http {
 namespace {
 
-// Status of the problem that `bytes` make, fed `step` at a time; 0 when they make a request.
+// The status of the problem in `bytes`, fed `step` bytes at a time; 0 if they make a request.
 int StatusOf(const std::string& bytes, size_t step, const RequestLimits& limits = {}) {
   RequestParser parser(limits);
   try {

@@ -1,4 +1,5 @@
-// A service without tokens serves its own user: the kernel is asked who is at the other end.
+// A service without tokens serves its own user only. It asks the kernel for the user at the other
+// end.
 #include "orchestrator/http/peer_owner.h"
 
 #include <arpa/inet.h>
@@ -45,7 +46,7 @@ TEST(PeerOwner, OnlyTheOwnUserAndRootAreAccepted) {
   EXPECT_FALSE(Accepts(std::nullopt));
 }
 
-// The kernel says uid 0 of a socket that its process has closed, whoever it was.
+// After a process has closed a socket, the kernel gives uid 0 for that socket, whoever owned it.
 TEST(PeerOwner, ASocketThatNobodyHoldsIsRefused) {
   ListedSocket orphan = Listed(0);
   orphan.inode = 0;
@@ -57,11 +58,11 @@ TEST(PeerOwner, ASocketThatNobodyHoldsIsRefused) {
     EXPECT_FALSE(Accepts(socket)) << state;
   }
   ListedSocket half_closed = Listed(1000);
-  half_closed.state = TCP_FIN_WAIT2;  // has said all, and waits for the answer
+  half_closed.state = TCP_FIN_WAIT2;  // the caller has sent everything and waits for the answer
   EXPECT_TRUE(Accepts(half_closed));
 }
 
-// An exact question may still be answered with a listener on the same port.
+// The kernel may answer an exact question with a listener on the same port.
 TEST(PeerOwner, AnotherSocketThanTheCallersIsRefused) {
   for (const auto& change : std::vector<std::function<void(ListedSocket*)>>{
            [](ListedSocket* s) { s->own.port = 50001; }, [](ListedSocket* s) { s->other.port = 0; },
@@ -107,7 +108,8 @@ struct Pair {
   UniqueFd listener, caller, accepted;
 };
 
-// The caller's family may be IPv6 while the listener's is IPv4: its address is then a mapped one.
+// The caller's family may be IPv6 and the listener's IPv4. The caller's address is then a mapped
+// one.
 Pair Connect(int listen_family, int call_family) {
   Pair pair{UniqueFd(::socket(listen_family, SOCK_STREAM, 0)),
             UniqueFd(::socket(call_family, SOCK_STREAM, 0)), UniqueFd()};
@@ -156,14 +158,14 @@ INSTANTIATE_TEST_SUITE_P(Families, PeerOwnerSockets,
                                            std::pair(AF_INET6, AF_INET6),
                                            std::pair(AF_INET, AF_INET6)));
 
-// Neither is anybody's fault: the caller is asked to try again, and is not told to be a stranger.
+// Neither is at fault. The caller is asked to try again, and is not called a stranger.
 TEST(PeerOwner, ACallerIsUnknownWhereTheKernelCannotBeAsked) {
   const Pair pair = Connect(AF_INET, AF_INET);
   ASSERT_TRUE(pair.accepted);
   const PeerOwner owner;
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
-  const rlimit few{3, limit.rlim_max};  // none is left
+  const rlimit few{3, limit.rlim_max};  // no descriptor is left
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   const Caller caller = owner.Of(pair.accepted.get());
   const LookUp listed = ReadProcNet(End(1, 1), End(1, 2));
@@ -195,7 +197,7 @@ TEST(PeerOwner, BothWaysOfAskingSayTheSame) {
   EXPECT_FALSE(ReadProcNet(End(1, 1), server).socket);
 }
 
-// ---- a server, called by a process of another user
+// ---- a server that a process of another user calls
 
 Router Routes() {
   Router router;

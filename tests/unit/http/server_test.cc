@@ -1,4 +1,4 @@
-// A server on loopback, asked over real sockets.
+// A server on loopback and clients on real sockets.
 #include "orchestrator/http/server.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +10,7 @@
 #include "base/jsonl.h"
 #include "orchestrator/http/problem.h"
 #include "socket_client.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald::http::test {
 namespace {
@@ -132,7 +133,7 @@ TEST_F(ServerTest, AClientThatGoesDoesNoHarm) {
 TEST_F(ServerTest, CountsWhatItDoes) {
   Fetch(server_.port(), Ask("GET", "/hello"));
   Fetch(server_.port(), Ask("BREW", "/anything-%41"));
-  Statistics statistics;  // an answer may be here before it is counted
+  Statistics statistics;  // an answer may arrive before it is counted
   const auto begun = std::chrono::steady_clock::now();
   while (statistics.requests.size() < 2 && std::chrono::steady_clock::now() - begun < kPatience) {
     std::promise<Statistics> promise;
@@ -153,7 +154,7 @@ bool Listens(uint16_t port) {
   }
 }
 
-// Keeps the answer of "GET /" until the test gives it.
+// Holds the answer to "GET /" until the test releases it.
 struct KeptAnswer {
   Router Routes() {
     Router router;
@@ -199,13 +200,7 @@ TEST(ServerStop, AnAnswerAfterTheEndIsDropped) {
 
 TEST(ServerOptions, BeyondLoopbackNeedsTlsAndTokens) {
   const auto complaint = [](ServerOptions options) -> std::string {
-    try {
-      Server server(std::move(options), Routes());
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-      return error.what();
-    }
-    return "";
+    return CaughtText([&] { Server server(std::move(options), Routes()); }, ErrorKind::kUsage);
   };
   ServerOptions open;
   open.address = "0.0.0.0";

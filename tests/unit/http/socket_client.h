@@ -8,31 +8,31 @@
 
 namespace evald::http::test {
 
-/// How long to wait for what must come, however busy the machine is.
+/// The longest wait for an event that must come, on a machine with any load.
 inline constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(60);
 
-/// What came back.
+/// A server's answer.
 struct Answer {
   int status = 0;                              ///< 0: the connection ended first
   std::map<std::string, std::string> headers;  ///< names in lower case
   std::string body;
 };
 
-/// A blocking client on a plain socket to 127.0.0.1 that sends what it is told, right or wrong.
+/// A blocking client on a plain socket to 127.0.0.1. It sends any bytes, right or wrong.
 class SocketClient {
  public:
   explicit SocketClient(uint16_t port);
 
-  /// False when the peer has gone.
+  /// False if the peer has gone.
   bool Send(const std::string& bytes);
-  /// The next response: by Content-Length, or to the connection's end.
+  /// The next response, up to its Content-Length or to the connection's end.
   Answer Receive(bool head_only = false);
-  /// Bytes up to the end of `text`, or all there are when the connection ends or `limit` is over.
+  /// Bytes up to the end of `text`. All bytes so far if the connection ends or `limit` is over.
   std::string ReceiveUntil(const std::string& text, std::chrono::milliseconds limit = kPatience);
-  /// Whether the peer ends the connection within `limit`; drops what comes before.
+  /// Whether the peer ends the connection within `limit`. Bytes before the end are dropped.
   bool EndsWithin(std::chrono::milliseconds limit);
   void EndSending();
-  /// Keeps the kernel from taking much before it is read. Before the first byte.
+  /// Makes the kernel take few bytes that the client has not read. Call it before the first byte.
   void ShrinkReceiveBuffer();
 
  private:
@@ -43,12 +43,12 @@ class SocketClient {
   bool ended_ = false;
 };
 
-/// "GET /path HTTP/1.1" with a Host field and `headers` ("Name: value\r\n"...), and a body when
-/// there is one.
+/// "GET /path HTTP/1.1" with a Host field and `headers` ("Name: value\r\n"...), and with a body if
+/// it is not empty.
 std::string Ask(const std::string& method, const std::string& target,
                 const std::string& headers = "", const std::string& body = "");
 
-/// One request on a connection of its own.
+/// One request on its own connection.
 Answer Fetch(uint16_t port, const std::string& request);
 
 }  // namespace evald::http::test

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-// Says what it is given; all on the server's thread.
+// A source of given texts. Everything runs on the server's thread.
 class Words : public EventSource {
  public:
   std::string Next(size_t) override {
@@ -116,7 +116,7 @@ TEST_F(StreamTest, AFollowerWhoDoesNotReadIsDroppedAndAsksForNoMore) {
   for (int i = 0; i < 6000 && Count().timeouts_total == 0; ++i)
     std::this_thread::sleep_for(milliseconds(10));
   EXPECT_EQ(Count().timeouts_total, 1u);
-  EXPECT_LT(words_->asked, 100);  // what the kernel's buffers hold, and no more
+  EXPECT_LT(words_->asked, 100);  // as much as the kernel's buffers hold
 }
 
 TEST_F(StreamTest, EndsWithTheServer) {
@@ -130,7 +130,7 @@ TEST_F(StreamTest, EndsWithTheServer) {
   EXPECT_TRUE(client.EndsWithin(kPatience));
 }
 
-// Streams of tokens, each on a connection that stays.
+// Streams of users with tokens. Each connection stays open.
 class BoundedStreams : public StreamTest {
  protected:
   void StartWith(ServerOptions options) {
@@ -175,7 +175,7 @@ TEST_F(BoundedStreams, OneTokenHasSoManyAndAnotherItsOwn) {
 
 TEST_F(BoundedStreams, SomeConnectionsOfAnAddressAreLeftToRequests) {
   ServerOptions options;
-  options.connections_per_client_max = 6;  // of which three are left
+  options.connections_per_client_max = 6;  // three of them are left
   StartWith(options);
   for (int i = 0; i < 3; ++i) EXPECT_THAT(Follow(i % 2 ? "ada" : "bob"), HasSubstr(" 200 ")) << i;
   EXPECT_THAT(Follow("ada"), HasSubstr(" 429 "));

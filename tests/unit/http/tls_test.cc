@@ -1,15 +1,15 @@
-// TLS with a certificate made here.
+// TLS with a certificate that the test makes.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509.h>
 #include <sys/socket.h>
 
 #include <filesystem>
 
+#include "certificate.h"
 #include "orchestrator/http/server.h"
 #include "socket_client.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::http::test {
 namespace {
@@ -19,13 +19,9 @@ namespace fs = std::filesystem;
 class TlsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "evald-tls-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    MakeCertificate();
+    MakeCertificate(folder_.path());
     Start(ServerOptions().time.handshake);
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   void Start(std::chrono::milliseconds handshake) {
     ServerOptions options;
@@ -40,29 +36,7 @@ class TlsTest : public ::testing::Test {
     server_ = std::make_unique<Server>(options, std::move(router));
   }
 
-  void MakeCertificate() {
-    EVP_PKEY* key = ::EVP_EC_gen("P-256");
-    X509* certificate = ::X509_new();
-    ::ASN1_INTEGER_set(::X509_get_serialNumber(certificate), 1);
-    ::X509_gmtime_adj(::X509_getm_notBefore(certificate), 0);
-    ::X509_gmtime_adj(::X509_getm_notAfter(certificate), 3600);
-    ::X509_set_pubkey(certificate, key);
-    X509_NAME* name = ::X509_get_subject_name(certificate);
-    ::X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
-                                 reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
-    ::X509_set_issuer_name(certificate, name);
-    ::X509_sign(certificate, key, ::EVP_sha256());
-    FILE* file = std::fopen((folder_ / "certificate.pem").c_str(), "w");
-    ::PEM_write_X509(file, certificate);
-    std::fclose(file);
-    file = std::fopen((folder_ / "key.pem").c_str(), "w");
-    ::PEM_write_PrivateKey(file, key, nullptr, nullptr, 0, nullptr, nullptr);
-    std::fclose(file);
-    ::X509_free(certificate);
-    ::EVP_PKEY_free(key);
-  }
-
-  // The answer to one request over TLS of at most `version`; "" when no connection comes about.
+  // The answer to one request over TLS of at most `version`; "" if there is no connection.
   std::string Fetch(const std::string& request, int version) {
     const UniqueFd socket(::socket(AF_INET, SOCK_STREAM, 0));
     sockaddr_in address{};
@@ -89,7 +63,7 @@ class TlsTest : public ::testing::Test {
     return answer;
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
   std::unique_ptr<Server> server_;
 };
 

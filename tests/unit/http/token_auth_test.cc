@@ -7,6 +7,8 @@
 
 #include "base/hash.h"
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::http {
 namespace {
@@ -15,28 +17,15 @@ namespace fs = std::filesystem;
 
 class TokenFile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "evald-tokens-XXXXXX").string();
-    const int fd = ::mkstemp(name.data());
-    ASSERT_GE(fd, 0);
-    ::close(fd);
-    path_ = name;
-  }
-  void TearDown() override { fs::remove(path_); }
   TokenAuth Read(const std::string& text) {
     std::ofstream(path_) << text;
     return TokenAuth::FromFile(path_);
   }
   std::string Complaint(const std::string& text) {
-    try {
-      Read(text);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-      return error.what();
-    }
-    return "";
+    return CaughtText([&] { Read(text); }, ErrorKind::kUsage);
   }
-  fs::path path_;
+  TemporaryFolder folder_;
+  fs::path path_ = folder_ / "tokens";
 };
 
 TEST_F(TokenFile, KnowsWhoHoldsAToken) {

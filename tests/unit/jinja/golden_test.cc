@@ -15,7 +15,8 @@ TemplateOptions OptionsOf(const std::string& mode) {
   return TemplateOptions();
 }
 
-// What jinja2 renders and this engine refuses by name. Every refusal not listed here is a failure.
+// Templates that jinja2 renders and this engine refuses by name. Any refusal that is not listed
+// here is a failure.
 bool IsKnownRefusal(const std::string& message) {
   for (const char* refused : {"is not supported", "the filter 'e' is not known", "is not known"}) {
     if (message.find(refused) != std::string::npos) return true;
@@ -23,7 +24,7 @@ bool IsKnownRefusal(const std::string& message) {
   return false;
 }
 
-// Renders what tests/oracle/jinja_golden.py let jinja2 render.
+// Renders the templates that tests/oracle/jinja_golden.py rendered with jinja2.
 TEST(JinjaGolden, RendersWhatJinja2Renders) {
   Json named;
   size_t rendered = 0;

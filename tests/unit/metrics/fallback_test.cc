@@ -1,18 +1,20 @@
-// Answers that a filter or metric cannot take: a model must not be able to stop a run with one.
+// Answers over which a filter or metric would give up. A model must not be able to stop a run with
+// one.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/regex.h"
 #include "evald/error.h"
 #include "metrics/aggregate.h"
 #include "metrics/scorer.h"
+#include "python/regex.h"
 #include "tests/unit/metrics/fixtures.h"
 
 namespace evald {
 namespace {
 
-// Every start within the letters is tried, and from each every way to cut the rest into groups.
+// The search tries every start within the letters, and from each start every division of the rest
+// into groups.
 const std::string kEndless(60, 'a');
 constexpr const char* kNested = "^(a+)+$";
 
@@ -107,8 +109,8 @@ TEST(Fallback, OddTextIsOnlyText) {
   }
 }
 
-/// All searches of one answer together are bounded: each of these takes a while, and there are
-/// many.
+/// All searches of one answer are bounded together: each of these searches takes long, and there
+/// are many.
 TEST(Fallback, ManyLongSearchesAreBoundedTogether) {
   std::string answer;
   for (int i = 0; i < 10'000; ++i) answer += "b" + std::string(18, 'a') + "!";
@@ -120,7 +122,7 @@ TEST(Fallback, ManyLongSearchesAreBoundedTogether) {
 TEST(Fallback, CountedStepsFindWhatUncountedOnesFind) {
   const std::string text = "one 22 three 4444 " + std::string(5'000, 'x') + " 55";
   for (const char* pattern : {"\\d+", "x*", "", "(\\w+) (\\d+)", "x+ 5", "\\b"}) {
-    const Regex regex(pattern);
+    const PythonRegex regex(pattern);
     std::vector<std::pair<size_t, size_t>> counted, uncounted;
     RegexSteps steps;
     regex.ForEachMatch(

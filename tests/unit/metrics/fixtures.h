@@ -12,7 +12,7 @@
 
 namespace evald::test {
 
-/// A generate_until task in gsm8k's manner: two filters, exact_match.
+/// A generate_until task like gsm8k: two filters, exact_match.
 inline TaskDefinition AnswerTask() {
   TaskDefinition task;
   task.name = "sums";
@@ -35,7 +35,7 @@ inline TaskDefinition AnswerTask() {
   return task;
 }
 
-/// A code task in HumanEval's manner.
+/// A code task like HumanEval.
 inline TaskDefinition CodeTask() {
   TaskDefinition task = AnswerTask();
   task.name = task.alias = "code";

@@ -9,7 +9,8 @@
 #include "evald/error.h"
 #include "metrics/line_index.h"
 #include "tests/unit/metrics/fixtures.h"
-#include "tests/unit/metrics/scratch.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -34,17 +35,13 @@ class GenerationsInput : public ::testing::Test {
 
   std::string Refusal(const std::string& text) {
     std::filesystem::remove(out());
-    try {
-      Import(text);
-    } catch (const Error& e) {
-      EXPECT_FALSE(std::filesystem::exists(out()));
-      EXPECT_FALSE(std::filesystem::exists(out().string() + ".part"));
-      return e.what();
-    }
-    return "accepted";
+    const Error error = Caught([&] { Import(text); });
+    EXPECT_FALSE(std::filesystem::exists(out()));
+    EXPECT_FALSE(std::filesystem::exists(out().string() + ".part"));
+    return error.what();
   }
 
-  Scratch scratch_;
+  TemporaryFolder scratch_;
   std::optional<PreparedTask> task_;
 };
 

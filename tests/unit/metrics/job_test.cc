@@ -13,7 +13,8 @@
 #include "metrics/process.h"
 #include "metrics/sandbox_options.h"
 #include "tests/unit/metrics/fixtures.h"
-#include "tests/unit/metrics/scratch.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -40,25 +41,21 @@ class JobTest : public ::testing::Test {
             .file = scratch_.path() / "scores.jsonl"};
   }
 
-  // The error that running the job ends in.
+  // The error with which the job ends.
   Error RunAndFail(const protocol::Job& job) {
     protocol::JobDone done;
-    try {
-      RunJob(job, [] { return nullptr; }, stop_, &count_, &done);
-    } catch (const Error& e) {
-      EXPECT_FALSE(std::filesystem::exists(job.file));
-      return e;
-    }
-    return Error(ErrorKind::kInternal, "no error");
+    const Error error = Caught([&] { RunJob(job, [] { return nullptr; }, stop_, &count_, &done); });
+    EXPECT_FALSE(std::filesystem::exists(job.file));
+    return error;
   }
 
-  Scratch scratch_;
+  TemporaryFolder scratch_;
   std::string all_;
   std::atomic<bool> stop_{false};
   std::atomic<int64_t> count_{0};
 };
 
-// Scores of an answer that somebody changed would count as the model's.
+// Otherwise the score of an answer that somebody changed would count as the model's.
 TEST_F(JobTest, GenerationsThatChangedSinceTheyWereCommittedAreNotScored) {
   protocol::Job job = MakeJob(0, 20);
   job.hash = HashHex(all_);
@@ -103,6 +100,23 @@ TEST_F(JobTest, ADoubledGenerationIsAnError) {
   test::WriteText(scratch_.path() / "generations.jsonl",
                   Line(Answer(0, "x")) + Line(Answer(0, "y")));
   EXPECT_EQ(RunAndFail(MakeJob(0, 1)).kind(), ErrorKind::kInfrastructure);
+}
+
+// Two bytes of text may become a hundred bytes in memory.
+TEST_F(JobTest, LinesOfRunsAreBounded) {
+  const auto path = scratch_.path() / "scores.jsonl";
+  const auto score = [](size_t values) {
+    std::string list = "[]";
+    for (size_t i = 1; i < values; ++i) list += ",[]";
+    return R"({"doc_id":0,"filters":[{"filter":"none","filtered":["x"],"metrics":{"zz":[)" + list +
+           "]}}]}\n";
+  };
+  test::WriteText(path, score(1000));
+  EXPECT_NO_THROW(ScoreReader(path).Read(0));
+  test::WriteText(path, score(kRunLineLimits.values + 1));
+  EXPECT_THROW(ScoreReader(path).Read(0), Error);
+  test::WriteText(path, Line(Answer(0, std::string(kRunLineLimits.bytes, 'x'))));
+  EXPECT_THROW(GenerationReader{path}, Error);
 }
 
 TEST_F(JobTest, ABrokenLine17IsNamed) {
@@ -183,7 +197,7 @@ TEST_F(ProcessTest, ServesJobsAndDrains) {
   protocol::Job bad = MakeJob(0, 20);
   bad.generations = scratch_.path() / "absent.jsonl";
   std::filesystem::remove(done.file);
-  agent_->Send(MakeJob(0, 20));  // what comes twice is done once
+  agent_->Send(MakeJob(0, 20));  // a job that comes twice is done once
   bad.attempt = 1;
   agent_->Send(bad);
   const auto failed = Await<protocol::JobFailed>();
@@ -231,13 +245,7 @@ TEST(SandboxOptions, AreReadStrictly) {
   EXPECT_EQ(options.processes, 4);
   EXPECT_EQ(ToJson(SandboxOptionsFromJson(ToJson(options), "x")), ToJson(options));
   const auto refusal = [](const Json& json) -> std::string {
-    try {
-      SandboxOptionsFromJson(json, "--sandbox");
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-      return e.what();
-    }
-    return "accepted";
+    return CaughtText([&] { SandboxOptionsFromJson(json, "--sandbox"); }, ErrorKind::kUsage);
   };
   EXPECT_THAT(refusal({{"cpu_second", 1}}), HasSubstr("did you mean 'cpu_seconds'"));
   EXPECT_THAT(refusal({{"cpu_seconds", "1"}}), HasSubstr("a number"));

@@ -1,5 +1,5 @@
-// Scores and aggregates the made-up tasks of tests/golden/metrics/suite.json and expects what
-// lm_eval 0.4.13 made of them (tests/oracle/results.py synthetic).
+// Scores and aggregates the made-up tasks of tests/golden/metrics/suite.json. Expects lm_eval
+// 0.4.13's results (tests/oracle/results.py synthetic).
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "tests/unit/metrics/score_suite.h"
-#include "tests/unit/metrics/scratch.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -23,7 +23,7 @@ class Oracle : public ::testing::Test {
   }
   static void TearDownTestSuite() { scratch_.reset(); }
 
-  static inline std::optional<Scratch> scratch_;
+  static inline std::optional<TemporaryFolder> scratch_;
   static inline Json golden_;
   static inline Json results_;
 };
@@ -34,7 +34,7 @@ TEST_F(Oracle, ResultsAndGroupsAreEqualToTheLastDigit) {
                           "n-shot", "group_subtasks"}) {
     ASSERT_EQ(results_[key].size(), expected[key].size()) << key;
     for (const auto& [name, entry] : expected[key].items()) {
-      // Compared without regard to the order of members.
+      // The order of members does not matter.
       EXPECT_EQ(nlohmann::json(results_[key][name]), nlohmann::json(entry)) << key << " " << name;
     }
   }
@@ -56,7 +56,7 @@ TEST_F(Oracle, FilteredResponsesAreEqual) {
 }
 
 TEST_F(Oracle, TheSameInputGivesTheSameBytes) {
-  const Scratch again;
+  const TemporaryFolder again;
   test::ScoreSuite(golden_["suite"], again.path(), [] { return nullptr; });
   EXPECT_EQ(ReadFile(again.path() / "results.json"), ReadFile(scratch_->path() / "results.json"));
   EXPECT_EQ(ReadFile(again.path() / "samples_filters.jsonl"),

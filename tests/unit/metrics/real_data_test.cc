@@ -1,4 +1,4 @@
-// The real benchmarks with answers made by a rule, against what lm_eval 0.4.13 makes of the same
+// The real benchmarks with answers made by a rule, against lm_eval 0.4.13's results for the same
 // answers (tests/oracle/results.py recipe). Needs the data: EVALD_DATA_DIR, or ../shared/data.
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -8,11 +8,11 @@
 
 #include "base/file.h"
 #include "base/jsonl.h"
-#include "base/python_random.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/aggregate.h"
 #include "metrics/scorer.h"
+#include "python/random.h"
 #include "tests/unit/metrics/fixtures.h"
 
 namespace evald {
@@ -58,7 +58,7 @@ class RealData : public ::testing::Test {
     }
   }
 
-  // `results` has each metric under another order of members than the harness's.
+  // `results` orders the members of each metric differently from the harness.
   static void ExpectEntry(const std::string& name, const Json& entry) {
     const Json golden = Golden();
     EXPECT_EQ(nlohmann::json(entry), nlohmann::json(golden["results"][name])) << name;
@@ -169,7 +169,8 @@ TEST_F(RealData, Mmlu) {
     entries[name] = MmluEntry(name, subject, golden["results"][name]["alias"]);
     ExpectEntry(name, entries[name]);
   }
-  // The groups, with their members in the harness's order: it decides the sums' last digit.
+  // The groups, with their members in the harness's order. The order decides the last digit of the
+  // sums.
   std::vector<GroupDefinition> groups;
   for (const auto& [name, children] : golden["group_subtasks"].items()) {
     GroupDefinition group;

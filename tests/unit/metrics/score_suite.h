@@ -9,9 +9,9 @@
 
 namespace evald::test {
 
-/// Scores a suite (tests/oracle/results_harness.py says what that is) as a run does: prepared
-/// folders, generations files, jobs, aggregation, samples, results. Writes into `out` and returns
-/// the results. `runner` gives the sandbox; called for tasks that run code.
+/// Scores a suite (tests/oracle/results_harness.py describes its form) in the same way as a run:
+/// prepared folders, generations files, jobs, aggregation, samples, results. Writes into `out` and
+/// returns the results. `runner` makes the sandbox. It is called for tasks that run code.
 Json ScoreSuite(const Json& suite, const std::filesystem::path& out,
                 const std::function<CodeRunner*()>& runner);
 

@@ -1,13 +1,15 @@
-// Scorer: what is refused, and what odd generations come to.
+// Scorer: refusals, and the scores of odd generations.
 #include "metrics/scorer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "evald/error.h"
-#include "metrics/code_eval.h"
-#include "metrics/numpy.h"
+#include "metrics/process_results.h"
+#include "metrics/scoring/code_eval.h"
+#include "python/numpy.h"
 #include "tests/unit/metrics/fixtures.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -21,7 +23,7 @@ PreparedDocument Document(const std::string& target) {
   return document;
 }
 
-// Passes programs that hold "good".
+// A runner that passes programs with the text "good".
 class FakeRunner : public CodeRunner {
  public:
   ProgramOutcome Run(const std::string& source) override {
@@ -38,13 +40,7 @@ class FakeRunner : public CodeRunner {
 };
 
 std::string Refusal(const TaskDefinition& task) {
-  try {
-    const Scorer scorer(task, nullptr);
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInput);
-    return e.what();
-  }
-  return "accepted";
+  return RefusalOf([&] { const Scorer scorer(task, nullptr); });
 }
 
 TEST(Scorer, RefusesWhatItDoesNotKnowByItsName) {
@@ -85,7 +81,7 @@ TEST(Scorer, RefusesWhatItDoesNotKnowByItsName) {
   EXPECT_THAT(Refusal(task), HasSubstr("did you mean 'multiple_choice'"));
 }
 
-// Such a task would be found out when all of it is generated.
+// Otherwise such a task would only fail after all of it was generated.
 TEST(Scorer, RefusesAnAggregationThatNeverTakesTheMetric) {
   TaskDefinition task = test::AnswerTask();
   task.output_type = "multiple_choice";
@@ -103,7 +99,30 @@ TEST(Scorer, RefusesAnAggregationThatNeverTakesTheMetric) {
                                             {"brier_score", "brier_score"},
                                             {"acc_norm", "median"},
                                             {"bypass", "mean"}}) {
-    EXPECT_EQ(refusal(metric, aggregation), "accepted") << metric;
+    EXPECT_EQ(refusal(metric, aggregation), "") << metric;
+  }
+}
+
+// numpy's `argmax == [2]` is a list of one truth value, which Python accepts as that value. A list
+// of several truth values is an error.
+TEST(Scorer, MutualInformationTakesAListOfOneLabel) {
+  TaskDefinition task = test::AnswerTask();
+  task.output_type = "multiple_choice";
+  task.multiple_target = true;
+  task.metrics = {{"acc_mutual_info", "", "mean"}};
+  const auto results = MakeMultipleChoiceResults(task);
+  PreparedDocument document = Document("");
+  document.choices = {"red", "blue"};
+  const std::vector<Json> responses = {{-4.0, false}, {-3.0, false}, {-9.0, false}, {-2.0, false}};
+  for (const int label : {0, 1}) {
+    document.target = Json::array({label});
+    results->Check(document);
+    EXPECT_EQ(results->Run(document, responses, nullptr)["acc_mutual_info"],
+              label == 0 ? 1.0 : 0.0);
+  }
+  for (const Json& target : {Json::array({0, 1}), Json::array()}) {
+    document.target = target;
+    EXPECT_THROW(results->Check(document), Error) << target.dump();
   }
 }
 
@@ -142,12 +161,8 @@ TEST(Scorer, RunsCandidatesAndEstimatesPassAtK) {
 TEST(Scorer, ABrokenSandboxIsNoWrongAnswer) {
   FakeRunner runner;
   const Scorer scorer(test::CodeTask(), &runner);
-  try {
-    scorer.Score(Document("t"), {test::Answer(0, "broken")});
-    FAIL() << "scored";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
-  }
+  const Error e = Caught([&] { scorer.Score(Document("t"), {test::Answer(0, "broken")}); });
+  EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
 }
 
 TEST(Scorer, ARequestWithoutGenerationIsAnInfrastructureError) {

@@ -1,4 +1,4 @@
-#include "metrics/statistics.h"
+#include "metrics/scoring/statistics.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,11 @@
 #include <limits>
 #include <thread>
 
-#include "base/python_random.h"
 #include "evald/error.h"
 #include "metrics/aggregate.h"
-#include "metrics/aggregations.h"
+#include "metrics/scoring/aggregations.h"
+#include "metrics/scoring/score_number.h"
+#include "python/random.h"
 
 namespace evald {
 namespace {

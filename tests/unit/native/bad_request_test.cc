@@ -10,7 +10,7 @@
 namespace evald::native {
 namespace {
 
-// Four ASCII bytes of which the first two occur here for the first time.
+// Four ASCII bytes. The first two occur here for the first time.
 bool IsPlain(const std::string& text, size_t at) {
   const std::string part = text.substr(at, 4);
   return std::all_of(part.begin(), part.end(), [](char c) { return c > 0; }) &&
@@ -39,7 +39,7 @@ class RequestTest : public testing::Test {
     return request;
   }
 
-  std::unique_ptr<Engine> engine_ = LoadedEngine(GoldenPath("linear"));  // 256 tokens
+  std::unique_ptr<Engine> engine_ = LoadedEngine(GoldenPath("linear"));  // context of 256 tokens
 };
 
 TEST_F(RequestTest, PromptWithoutTokens) {
@@ -54,7 +54,7 @@ TEST_F(RequestTest, ExactContextLengthAndOneMore) {
   g = One(Tokens(247, 0, 10));
   EXPECT_EQ(g.tokens_in, 246);
   EXPECT_EQ(g.truncated, 1);
-  // A scored sequence may have one token more, as its last one is not put in.
+  // A scored sequence may have one token more, since its last token is not an input.
   EXPECT_EQ(One(Tokens(250, 7)).truncated, 0);
   g = One(Tokens(251, 7));
   EXPECT_EQ(g.truncated, 1);
@@ -80,7 +80,8 @@ TEST_F(RequestTest, MaxGenToks) {
   EXPECT_EQ(g.truncated, 9);
 }
 
-// A BOS token that the vocabulary lacks is added behind it, where the weights have no row.
+// The tokenizer adds a BOS token that its vocabulary lacks, with an id for which the weights have
+// no row.
 TEST_F(RequestTest, ABeginningOutsideTheVocabulary) {
   const CheckpointCopy copy("linear");
   WriteFileAtomic(copy.path() / "tokenizer_config.json", R"({"bos_token": "<new>"})");
@@ -111,7 +112,7 @@ TEST_F(RequestTest, SamplingParameters) {
   ExpectError(request, {"top_k"});
 }
 
-// As in the harness: an empty stop string is found at once, and cuts nothing.
+// As in the harness: an empty stop string is found at once and cuts nothing.
 TEST_F(RequestTest, EmptyStop) {
   const Generation g = One(GenerateRequest("The answer is", {""}, 20));
   EXPECT_EQ(g.tokens_out, 1);

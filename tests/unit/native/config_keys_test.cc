@@ -1,12 +1,12 @@
-// Keys of config.json that hold null, are of no use to a family, or hold values that few
-// checkpoints have: tests/golden/native_config/keys.jsonl, made by tests/oracle/config_golden.py
-// with transformers.
+// Keys of config.json that hold null, that a family does not use, or whose values are rare:
+// tests/golden/native_config/keys.jsonl, made with transformers by tests/oracle/config_golden.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "native_test_util.h"
+#include "tests/unit/support/caught.h"
 #include "worker/native/config.h"
 
 namespace evald::native {
@@ -43,12 +43,7 @@ TEST(ConfigKeysTest, ARefusalNamesTheKey) {
   const auto refusal = [](const Json& changes) -> std::string {
     Json config = {{"architectures", {"LlamaForCausalLM"}}, {"model_type", "llama"}};
     config.update(changes);
-    try {
-      ParseModelConfig(config, "config.json");
-    } catch (const Error& e) {
-      return e.message();
-    }
-    return "";
+    return CaughtText([&] { ParseModelConfig(config, "config.json"); });
   };
   EXPECT_EQ(refusal(Json::object()), "");
   EXPECT_THAT(refusal({{"rms_norm_eps", nullptr}}),

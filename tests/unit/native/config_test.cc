@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald::native {
 namespace {
@@ -21,13 +22,7 @@ Json Good() {
 std::string Refusal(const std::string& key, const Json& value) {
   Json json = Good();
   json[key] = value;
-  try {
-    ParseModelConfig(json, "config.json");
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInput);
-    return e.what();
-  }
-  return "";
+  return RefusalOf([&] { ParseModelConfig(json, "config.json"); });
 }
 
 void ExpectRefusal(const std::string& key, const Json& value,
@@ -104,15 +99,57 @@ TEST(ConfigTest, DefaultsOfTheFamilies) {
   EXPECT_EQ(neox.norm_eps, 1e-5);
 }
 
-TEST(ConfigTest, RefusesWhatAFamilyCannotHave) {
-  const auto refusal = [](const std::string& architecture, const std::string& type, Json keys) {
-    keys["num_key_value_heads"] = 2;
+TEST(ConfigTest, DefaultsOfGemma) {
+  const Json seven = {{"num_hidden_layers", 7}};
+  const ModelConfig two = Parsed("Gemma2ForCausalLM", "gemma2", seven);
+  EXPECT_EQ(two.windows, (std::vector<int64_t>{4096, 0, 4096, 0, 4096, 0, 4096}));
+  EXPECT_EQ(two.head_dim, 256);
+  EXPECT_EQ(two.query_scale(), 1.0f / 16);
+  EXPECT_EQ(two.attention_cap, 50);
+  EXPECT_EQ(two.logits_cap, 30);
+  EXPECT_EQ(two.embedding_scale, 8);
+  EXPECT_EQ(two.activation, Activation::kGeluTanh);
+  EXPECT_TRUE(two.tied_embeddings);
+  EXPECT_FALSE(two.local_rope);
+  EXPECT_EQ(two.head_norm, HeadNorm::kNone);
+  const ModelConfig three = Parsed("Gemma3ForCausalLM", "gemma3_text", seven);
+  EXPECT_EQ(three.windows, (std::vector<int64_t>{4096, 4096, 4096, 4096, 4096, 0, 4096}));
+  EXPECT_EQ(three.rope.theta, 1e6);
+  ASSERT_TRUE(three.local_rope);
+  EXPECT_EQ(three.local_rope->theta, 1e4);
+  EXPECT_TRUE(three.IsLocal(4));
+  EXPECT_FALSE(three.IsLocal(5));
+  EXPECT_EQ(three.attention_cap, 0);
+  // As in transformers, parameters that are no layer type's have no effect.
+  const Json flat = {{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 500}}}};
+  EXPECT_EQ(Parsed("Gemma3ForCausalLM", "gemma3_text", flat).rope.theta, 1e6);
+  EXPECT_EQ(three.logits_cap, 0);
+  EXPECT_EQ(three.head_norm, HeadNorm::kEach);
+}
+
+TEST(ConfigTest, RefusesWhatGemmaCannotHave) {
+  const auto refusal = [](const Json& keys) {
     try {
-      Parsed(architecture, type, keys);
+      Parsed("Gemma3ForCausalLM", "gemma3_text", keys);
     } catch (const Error& e) {
       return std::string(e.what());
     }
     return std::string();
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal({{"use_bidirectional_attention", true}}),
+              HasSubstr("use_bidirectional_attention: found true, expected false"));
+  EXPECT_THAT(refusal({{"sliding_window", nullptr}}), HasSubstr("sliding_window: found null"));
+  EXPECT_THAT(refusal({{"rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2}}}}),
+              HasSubstr("rope_type: found \"dynamic\", expected default, linear"));
+  EXPECT_THAT(refusal({{"final_logit_softcapping", -3}}),
+              HasSubstr("final_logit_softcapping: found -3"));
+}
+
+TEST(ConfigTest, RefusesWhatAFamilyCannotHave) {
+  const auto refusal = [](const std::string& architecture, const std::string& type, Json keys) {
+    keys["num_key_value_heads"] = 2;
+    return CaughtText([&] { Parsed(architecture, type, keys); });
   };
   using testing::HasSubstr;
   EXPECT_THAT(refusal("MistralForCausalLM", "mistral", {{"sliding_window", -1}}),
@@ -130,7 +167,7 @@ TEST(ConfigTest, RefusesWhatAFamilyCannotHave) {
               HasSubstr("mlp_only_layers"));
   EXPECT_THAT(refusal("GPTNeoXForCausalLM", "gpt_neox", {{"rotary_pct", 0.01}}),
               HasSubstr("rotary_pct"));
-  // transformers takes an odd share of a head, but not with yarn.
+  // transformers accepts an odd share of a head, except with yarn.
   EXPECT_THAT(
       refusal("GPTNeoXForCausalLM", "gpt_neox",
               {{"rotary_pct", 0.2}, {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 2.0}}}}),

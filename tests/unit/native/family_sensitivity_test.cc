@@ -1,5 +1,5 @@
-// As sensitivity_test.cc, for what the families differ in: each feature is switched off or changed
-// in a copy of its checkpoint, and the golden check must fail by far.
+// Like sensitivity_test.cc, for the differences between families. Each feature is switched off or
+// changed in a copy of its checkpoint. The golden check must then fail by far.
 #include <gtest/gtest.h>
 
 #include "base/file.h"
@@ -9,7 +9,7 @@
 namespace evald::native {
 namespace {
 
-// The error after `key` of config.json is set to `value` (null removes it).
+// The error if `key` of config.json is set to `value` (null removes the key).
 double ErrorWith(const std::string& golden, const std::string& key, const Json& value) {
   CheckpointCopy copy(golden);
   copy.SetConfig(key, value);
@@ -93,7 +93,7 @@ TEST(FamilySensitivityTest, InternLm2Biases) {
   EXPECT_GT(ErrorWithout("internlm2", "wo.bias"), kFar);
 }
 
-// Rows packed as [queries of all heads, keys, values] would be read as if nothing were wrong.
+// Rows packed as [queries of all heads, keys, values] would be read without any error.
 TEST(FamilySensitivityTest, InternLm2Packing) {
   CheckpointCopy copy("internlm2");
   copy.ChangeTensors("wqkv.weight", [](Tensors::Tensor* tensor) {
@@ -115,7 +115,7 @@ TEST(FamilySensitivityTest, GptNeoX) {
   EXPECT_GT(ErrorWith("gpt_neox", "rotary_emb_base", 150), kFar);
   EXPECT_GT(ErrorWith("gpt_neox", "layer_norm_eps", 0.1), kFar);
   EXPECT_GT(ErrorWith("gpt_neox", "hidden_act", "silu"), kFar);
-  // The two gelus differ by less than 5e-4 anywhere.
+  // The two gelus differ by less than 5e-4 everywhere.
   EXPECT_GT(ErrorWith("gpt_neox", "hidden_act", "gelu_new"), 5e-4);
   EXPECT_GT(ErrorWith("gpt_neox_serial", "hidden_act", "gelu"), 5e-4);
   for (const char* bias :
@@ -141,8 +141,62 @@ TEST(FamilySensitivityTest, Olmo2Norms) {
   }
 }
 
-// A norm of each head by itself, as Qwen3 has it, takes weights of another shape; the sum of
-// squares over all heads shows in the numbers when one head is scaled.
+TEST(FamilySensitivityTest, Gemma2Caps) {
+  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) {
+    EXPECT_GT(ErrorWith("gemma2", key, nullptr), kFar) << key << ": the default";
+    const double cap = RopeOf("gemma2", key).get<double>();
+    EXPECT_GT(ErrorWith("gemma2", key, cap * 1.1), kFar) << key;
+  }
+}
+
+TEST(FamilySensitivityTest, GemmaQueryScale) {
+  for (const char* golden : {"gemma2", "gemma3", "gemma3_nested"}) {
+    EXPECT_GT(ErrorWith(golden, "query_pre_attn_scalar", 30), kFar) << golden;
+  }
+}
+
+TEST(FamilySensitivityTest, GemmaWindows) {
+  EXPECT_GT(ErrorWith("gemma2", "sliding_window", 49), kFar);
+  EXPECT_GT(ErrorWith("gemma2", "layer_types",
+                      {"full_attention", "sliding_attention", "sliding_attention"}),
+            kFar);
+  EXPECT_GT(ErrorWith("gemma3", "sliding_window", 39), kFar);
+  EXPECT_GT(ErrorWith("gemma3", "sliding_window_pattern", 2), kFar);
+  EXPECT_GT(ErrorWith("gemma3_nested", "sliding_window", 57), kFar);
+}
+
+TEST(FamilySensitivityTest, Gemma3Ropes) {
+  EXPECT_GT(ErrorWith("gemma3", "rope_theta", nullptr), kFar);
+  EXPECT_GT(ErrorWith("gemma3", "rope_local_base_freq", nullptr), kFar);
+  EXPECT_GT(ErrorWith("gemma3", "rope_scaling", nullptr), kFar);
+  for (const char* layers : {"full_attention", "sliding_attention"}) {
+    Json ropes = RopeOf("gemma3_nested", "rope_parameters");
+    ropes[layers]["rope_theta"] = 300;
+    EXPECT_GT(ErrorWith("gemma3_nested", "rope_parameters", ropes), kFar) << layers;
+  }
+  Json ropes = RopeOf("gemma3_nested", "rope_parameters");
+  ropes["sliding_attention"]["factor"] = 3;
+  EXPECT_GT(ErrorWith("gemma3_nested", "rope_parameters", ropes), kFar);
+}
+
+TEST(FamilySensitivityTest, GemmaNorms) {
+  EXPECT_GT(ErrorWith("gemma2", "rms_norm_eps", 0.05), kFar);
+  for (const char* norm : {"input_layernorm", "post_attention_layernorm",
+                           "pre_feedforward_layernorm", "post_feedforward_layernorm", "model.norm"})
+    EXPECT_GT(ErrorWithout("gemma2", norm), kFar) << norm;
+  for (const char* norm : {"q_norm", "k_norm"})
+    EXPECT_GT(ErrorWithout("gemma3", norm), kFar) << norm;
+}
+
+TEST(FamilySensitivityTest, GemmaActivation) {
+  // The two gelus differ by less than 5e-4 anywhere.
+  EXPECT_GT(ErrorWith("gemma2", "hidden_activation", "gelu"), 1e-4);
+  EXPECT_GT(ErrorWith("gemma3_nested", "hidden_activation", "gelu_pytorch_tanh"), 1e-4);
+  EXPECT_GT(ErrorWith("gemma2", "hidden_activation", "silu"), kFar);
+}
+
+// A norm of each head by itself, as in Qwen3, has weights of another shape. The sum of squares over
+// all heads changes the numbers if one head is scaled.
 TEST(FamilySensitivityTest, Olmo2NormsAllHeadsTogether) {
   CheckpointCopy copy("olmo2");
   copy.ChangeTensors("q_proj.weight", [](Tensors::Tensor* tensor) {

@@ -19,15 +19,15 @@ TEST_P(GoldenTest, LogitsWithEveryInstructionSet) {
   }
 }
 
-// The weights are those that a model in bf16 computes with, so this engine may be no further from
-// fp32 than transformers in bf16 is.
+// These are the weights with which a model in bf16 computes. So this engine's distance from fp32
+// may be at most that of transformers in bf16.
 TEST_P(GoldenTest, WithinTheSpreadOfBf16) {
   const Json golden = Golden(GetParam());
   BareModel model(GoldenPath(GetParam()));
   EXPECT_LT(LogitsError(GetParam(), &model), golden["bf16"]["rms"].get<double>());
 }
 
-// Likewise where products take activations in bf16, as all of transformers' do.
+// The same for products that take activations in bf16, as all of transformers' products do.
 TEST_P(GoldenTest, Bf16ProductsAreWithinTheSpreadOfBf16) {
   if (!HasBf16Products()) GTEST_SKIP() << "this processor has no bf16 dot instruction";
   const Json golden = Golden(GetParam());
@@ -39,7 +39,7 @@ TEST_P(GoldenTest, Bf16ProductsAreWithinTheSpreadOfBf16) {
 }
 
 TEST_P(GoldenTest, GreedyTextIsIdentical) {
-  // Without end tokens, as it was recorded.
+  // Recorded without end tokens.
   CheckpointCopy copy(GetParam());
   copy.SetConfig("eos_token_id", nullptr);
   std::filesystem::remove(copy.path() / "generation_config.json");

@@ -1,4 +1,4 @@
-// No answer depends on what is computed beside it.
+// No answer depends on the requests that are computed beside it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace evald::native {
 namespace {
 
-// Answers in order of the requests' keys, whatever order they are given in.
+// Answers in the order of the requests' keys, whatever the order of submission.
 std::vector<std::string> Lines(const std::string& name, std::vector<Request> requests,
                                unsigned shuffle, const Json& settings, int threads) {
   if (shuffle != 0) std::shuffle(requests.begin(), requests.end(), std::mt19937(shuffle));
@@ -29,7 +29,7 @@ TEST_P(InvarianceTest, OrderThreadsChunksAndCacheDoNotMatter) {
   EXPECT_EQ(Lines(GetParam(), requests, 1, {{"chunk", 7}}, 2), expected);
   EXPECT_EQ(Lines(GetParam(), requests, 2, {{"chunk", 1}, {"concurrency", 5}}, 1), expected);
   EXPECT_EQ(Lines(GetParam(), requests, 3, {{"concurrency", 64}}, 3), expected);
-  // Room for one sequence of the context's length (four pages) and hardly more.
+  // Memory for one sequence of the context's length (four pages) and hardly more.
   const ModelConfig config = ReadModelConfig(GoldenPath(GetParam()));
   const uint64_t page = PageLayout(config).bytes();
   EXPECT_EQ(Lines(GetParam(), requests, 4, {{"kv_cache", 4 * page}}, 2), expected);

@@ -20,7 +20,7 @@ std::vector<float> Random(size_t n, unsigned seed, float scale = 1) {
   return values;
 }
 
-// bf16 of what fits exactly.
+// bf16 of numbers that fit exactly.
 std::vector<uint16_t> Bf16(std::vector<float>* values) {
   std::vector<uint16_t> out;
   for (float& v : *values) {
@@ -158,10 +158,10 @@ TEST_P(KernelsTest, WidensEveryHalfAndAtOddAddresses) {
   }
 }
 
-// The softmax attention of one position at a time, in double.
+// The softmax attention of one position at a time, in double precision.
 std::vector<double> Reference(const std::vector<float>& q, const std::vector<float>& k,
                               const std::vector<float>& v, int64_t first, int64_t keys, int dim,
-                              double scale) {
+                              double scale, double cap) {
   std::vector<double> scores, out(static_cast<size_t>(dim));
   double top = -1e300, total = 0;
   for (int64_t j = first; j < keys; ++j) {
@@ -169,8 +169,10 @@ std::vector<double> Reference(const std::vector<float>& q, const std::vector<flo
     for (int d = 0; d < dim; ++d) {
       s += static_cast<double>(q[static_cast<size_t>(d)]) * k[static_cast<size_t>(j * dim + d)];
     }
-    scores.push_back(s * scale);
-    top = std::max(top, s * scale);
+    s *= scale;
+    if (cap > 0) s = cap * std::tanh(s / cap);
+    scores.push_back(s);
+    top = std::max(top, s);
   }
   for (double& s : scores) total += s = std::exp(s - top);
   for (int64_t j = first; j < keys; ++j) {
@@ -184,13 +186,15 @@ std::vector<double> Reference(const std::vector<float>& q, const std::vector<flo
 
 TEST_P(KernelsTest, AttentionAgainstDoublesWhateverTheTile) {
   const int64_t keys = 150;
-  for (const int dim : {2, 16, 24, 40, 64, 80}) {
+  // Without a cap, and with one that most scores come near.
+  for (const auto& [dim, cap] : std::vector<std::pair<int, float>>{
+           {2, 0}, {16, 0}, {24, 0}, {40, 0}, {64, 0}, {80, 0}, {16, 2.5f}, {40, 2.5f}}) {
     const int group = 3;
     const int64_t stride = (dim + 15) / 16 * 16;
     const auto k = Random(static_cast<size_t>(keys * dim), 6);
     const auto v = Random(static_cast<size_t>(keys * dim), 7);
     const auto q = Random(static_cast<size_t>(keys * group * dim), 8, 3);
-    // Stale content beyond the last key must not matter.
+    // Old content beyond the last key must not matter.
     std::vector<std::vector<float>> memory(
         3, std::vector<float>(static_cast<size_t>(kPagePositions * (dim + stride)), NAN));
     std::vector<const float*> pages;
@@ -209,6 +213,7 @@ TEST_P(KernelsTest, AttentionAgainstDoublesWhateverTheTile) {
     AttendArgs args;
     args.head_dim = dim;
     args.scale = 1 / std::sqrt(static_cast<float>(dim));
+    args.cap = cap;
     args.value_offset = kPagePositions * dim;
     args.value_stride = stride;
     for (const int64_t window : {0, 1, 20, 100, 150, 1000}) {
@@ -235,7 +240,7 @@ TEST_P(KernelsTest, AttentionAgainstDoublesWhateverTheTile) {
         for (int h = 0; h < group; ++h) {
           const auto begin = q.begin() + (p * group + h) * dim;
           const auto expected =
-              Reference({begin, begin + dim}, k, v, begin_key, p + 1, dim, args.scale);
+              Reference({begin, begin + dim}, k, v, begin_key, p + 1, dim, args.scale, cap);
           for (int d = 0; d < dim; ++d) {
             EXPECT_NEAR(first[static_cast<size_t>((p * group + h) * dim + d)],
                         expected[static_cast<size_t>(d)], 1e-5);
@@ -246,7 +251,7 @@ TEST_P(KernelsTest, AttentionAgainstDoublesWhateverTheTile) {
   }
 }
 
-// Sequences of different lengths whose first page is the same one.
+// Sequences of different lengths that share their first page.
 TEST_P(KernelsTest, AttentionOfSequencesThatShareAPageIsThatOfEachAlone) {
   const int dim = 40, group = 3, sequences = 5;
   const int64_t stride = 48, page_floats = kPagePositions * (dim + stride);
@@ -257,7 +262,7 @@ TEST_P(KernelsTest, AttentionOfSequencesThatShareAPageIsThatOfEachAlone) {
   const auto q = Random(static_cast<size_t>(sequences * group * dim), 19, 3);
   std::vector<std::vector<const float*>> pages;
   for (size_t s = 0; s < sequences; ++s) {
-    const size_t filled = 7 + 9 * s;  // positions of its own; what lies behind them must not matter
+    const size_t filled = 7 + 9 * s;  // positions of its own; the rest of the page must not matter
     float* values = memory[s + 1].data() + kPagePositions * dim;
     std::fill(values + filled * stride, values + kPagePositions * stride, NAN);
     pages.push_back({memory[0].data(), memory[s + 1].data()});
@@ -286,6 +291,32 @@ TEST_P(KernelsTest, AttentionOfSequencesThatShareAPageIsThatOfEachAlone) {
   EXPECT_EQ(out, together);
 }
 
+TEST_P(KernelsTest, CapsAgainstDoubles) {
+  for (const float cap : {30.0f, 1.0f}) {
+    std::vector<float> x;
+    for (float size = 1e-8f; size < 1e8f; size *= 1.07f) x.insert(x.end(), {size, -size});
+    x.insert(x.end(), {0.0f, INFINITY, -INFINITY});
+    std::vector<float> capped = x;
+    kernels_.soft_cap(capped.data(), static_cast<int64_t>(x.size()), 0.25f, cap);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double expected = cap * std::tanh(0.25 * x[i] / cap);
+      EXPECT_LE(std::abs(capped[i]), cap) << x[i];
+      // Near 0 the number itself is left.
+      const double near = std::abs(x[i]) < 0.01f ? 4e-7 * std::abs(expected) : 2e-7 * cap;
+      EXPECT_NEAR(capped[i], expected, near) << x[i];
+    }
+  }
+  for (const int64_t count : {1, 15, 33}) {
+    std::vector<float> x(static_cast<size_t>(count), 1.0f);
+    x.back() = NAN;
+    x.push_back(7);  // behind the last one
+    kernels_.soft_cap(x.data(), count, 1, 5);
+    EXPECT_TRUE(std::isnan(x[static_cast<size_t>(count) - 1]));
+    EXPECT_EQ(x.back(), 7);
+    EXPECT_TRUE(count == 1 || std::abs(x[0] - 5 * std::tanh(0.2)) < 1e-6) << x[0];
+  }
+}
+
 TEST_P(KernelsTest, ActivationsAgainstDoubles) {
   const std::vector<std::pair<Activation, double (*)(double)>> functions = {
       {Activation::kSilu, [](double x) { return x / (1 + std::exp(-x)); }},
@@ -306,7 +337,7 @@ TEST_P(KernelsTest, ActivationsAgainstDoubles) {
       EXPECT_EQ(out.back(), -7) << "written past the end";
       for (size_t i = 0; i < x.size(); ++i) {
         const double expected = reference(x[i]) * (gated ? factor[i] : 1.0f);
-        // Where the tail is tiny, 1 + tanh and 1 + erf have no relative precision to compare with.
+        // If the tail is tiny, 1 + tanh and 1 + erf have no relative precision to compare.
         ASSERT_NEAR(out[i], expected, 4e-7 * std::abs(expected) + 1e-7) << x[i];
       }
     }
@@ -365,7 +396,7 @@ TEST_P(KernelsTest, NormAgainstDoubles) {
   }
 }
 
-// Of a processor that multiplies bf16.
+// Needs a processor that multiplies bf16.
 class Bf16ProductsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -376,7 +407,7 @@ class Bf16ProductsTest : public testing::Test {
   const Kernels* kernels_ = nullptr;
 };
 
-// To nearest even, with integers.
+// Rounds to nearest even, with integers.
 float RoundToBf16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, 4);
@@ -432,7 +463,7 @@ TEST_F(Bf16ProductsTest, RowsAndColumnsDoNotDependOnTheirNeighbours) {
   }
 }
 
-// What has no pairs of bf16 is computed as without the instruction.
+// Products that have no pairs of bf16 are computed as without the instruction.
 TEST_F(Bf16ProductsTest, OtherProductsAreThoseOfAvx512) {
   const int64_t rows = 20, out = 19;
   const Kernels& plain = SelectKernels("avx512");

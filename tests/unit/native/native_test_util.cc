@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
 #include "worker/native/native_engine.h"
 
 namespace evald::native {
@@ -41,18 +42,11 @@ std::vector<float> GoldenLogits(const std::string& name) {
 }
 
 CheckpointCopy::CheckpointCopy(const std::string& name) {
-  std::string pattern = (fs::temp_directory_path() / "evald-native-XXXXXX").string();
-  path_ = mkdtemp(pattern.data());
-  fs::copy(GoldenPath(name), path_, fs::copy_options::recursive);
-}
-
-CheckpointCopy::~CheckpointCopy() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  fs::copy(GoldenPath(name), path(), fs::copy_options::recursive);
 }
 
 void CheckpointCopy::SetConfig(const std::string& key, const Json& value) {
-  Json config = ParseJson(ReadFile(path_ / "config.json"), "config.json");
+  Json config = ParseJson(ReadFile(folder_ / "config.json"), "config.json");
   if (value.is_null()) {
     config.erase(key);
   } else {
@@ -63,7 +57,7 @@ void CheckpointCopy::SetConfig(const std::string& key, const Json& value) {
 
 void CheckpointCopy::ChangeTensors(const std::string& part,
                                    const std::function<void(Tensors::Tensor*)>& change) {
-  Tensors all = Tensors::Read(path_ / "model.safetensors");
+  Tensors all = Tensors::Read(folder_ / "model.safetensors");
   int changed = 0;
   for (auto& [name, tensor] : all.tensors) {
     if (name.find(part) == std::string::npos) continue;
@@ -71,7 +65,19 @@ void CheckpointCopy::ChangeTensors(const std::string& part,
     ++changed;
   }
   if (changed == 0) throw std::logic_error("no tensor is called " + part);
-  all.Write(path_ / "model.safetensors");
+  all.Write(folder_ / "model.safetensors");
+}
+
+void CheckpointCopy::MakeEmbeddingNan(int32_t token) {
+  Tensors all = Tensors::Read(folder_ / "model.safetensors");
+  for (auto& [name, tensor] : all.tensors) {
+    for (const char* part : {"embed_tokens", "embed_in", "tok_embeddings"}) {
+      if (name.find(part) == std::string::npos) continue;
+      const size_t row = tensor.data.size() / static_cast<size_t>(tensor.shape[0]);
+      tensor.data.replace(static_cast<size_t>(token) * row, row, row, '\xFF');  // NaN in each type
+    }
+  }
+  all.Write(folder_ / "model.safetensors");
 }
 
 void CheckpointCopy::Clear(const std::string& part) {
@@ -81,7 +87,7 @@ void CheckpointCopy::Clear(const std::string& part) {
 }
 
 void CheckpointCopy::Write(const std::string& file, const std::string& content) {
-  WriteFileAtomic(path_ / file, content);
+  WriteFileAtomic(folder_ / file, content);
 }
 
 std::string StoredType(const std::string& name) {
@@ -283,21 +289,11 @@ Request ScoreRequest(const std::string& context, const std::string& continuation
 }
 
 std::string LoadError(const fs::path& directory) {
-  try {
-    LoadedEngine(directory);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  return CaughtText([&] { LoadedEngine(directory); });
 }
 
 std::string SubmitError(Engine* engine, Request request) {
-  try {
-    engine->Submit(1, std::move(request));
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  return CaughtText([&] { engine->Submit(1, std::move(request)); });
 }
 
 }  // namespace evald::native

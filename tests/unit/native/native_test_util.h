@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "evald/json.h"
-#include "worker/engine.h"
+#include "tests/unit/support/temporary_folder.h"
+#include "worker/engine/engine.h"
 #include "worker/native/cpu.h"
 #include "worker/native/cpu_device.h"
 #include "worker/native/kv_cache.h"
@@ -23,16 +24,16 @@ namespace evald::native {
 std::vector<std::string> GoldenNames();
 std::filesystem::path GoldenPath(const std::string& name);
 Json Golden(const std::string& name);
-/// logits.bin: fp32, as the prompts of golden.json list their positions.
+/// logits.bin: fp32, in the order in which the prompts of golden.json list their positions.
 std::vector<float> GoldenLogits(const std::string& name);
 
-/// How the checkpoint's tensors are stored: "BF16", "F16" or "F32".
+/// The type of the checkpoint's stored tensors: "BF16", "F16" or "F32".
 std::string StoredType(const std::string& name);
 
-/// AvailableKernels, and avx512_bf16 where the processor has it.
+/// AvailableKernels, and avx512_bf16 if the processor has it.
 std::vector<std::string> AllKernels();
 
-/// A safetensors file taken apart, to be changed and written again.
+/// The parts of a safetensors file, to be changed and written again.
 struct Tensors {
   struct Tensor {
     std::string dtype;
@@ -45,25 +46,28 @@ struct Tensors {
   void Write(const std::filesystem::path& path) const;
 };
 
-/// A copy of a golden checkpoint in a folder of its own, removed when destroyed.
+/// A copy of a golden checkpoint in a folder of its own. The destructor removes it.
 class CheckpointCopy {
  public:
   explicit CheckpointCopy(const std::string& name);
-  ~CheckpointCopy();
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return folder_.path(); }
 
   /// Sets a key of config.json; null removes it.
   void SetConfig(const std::string& key, const Json& value);
-  /// Changes each tensor of model.safetensors whose name contains `part`; there must be one.
+  /// Changes each tensor of model.safetensors whose name contains `part`. There must be at least
+  /// one.
   void ChangeTensors(const std::string& part, const std::function<void(Tensors::Tensor*)>& change);
-  void Clear(const std::string& part);  ///< makes such tensors zero
+  void Clear(const std::string& part);  ///< sets such tensors to zero
+  /// Makes the numbers of a token's embedding NaN. Not for tied embeddings, which also give the
+  /// logits.
+  void MakeEmbeddingNan(int32_t token);
   void Write(const std::string& file, const std::string& content);
 
  private:
-  std::filesystem::path path_;
+  TemporaryFolder folder_;
 };
 
-/// The model below the engine, for looking at logits.
+/// The model below the engine, for checks of logits.
 struct BareModel {
   explicit BareModel(const std::filesystem::path& directory, const std::string& kernels = "auto",
                      int threads = 1);
@@ -79,29 +83,29 @@ struct BareModel {
   Model model;
 };
 
-/// How far logits are from the golden ones.
+/// The distance of logits from the golden ones.
 struct Spread {
   double largest = 0;
   double rms = 0;  ///< the root of the mean square
 };
 Spread LogitsSpread(const std::string& golden, BareModel* model, int64_t chunk = 256);
-/// The largest difference alone.
+/// Only the largest difference.
 double LogitsError(const std::string& golden, BareModel* model, int64_t chunk = 256);
 
-/// The same of a changed copy of the checkpoint.
+/// The same for a changed copy of the checkpoint.
 double ErrorOf(const std::string& golden, const CheckpointCopy& copy);
-/// An error that no check lets through: a hundred times what the golden check allows.
+/// An error that no check accepts: a hundred times the limit of the golden check.
 inline constexpr double kFar = 1e-2;
 
 std::unique_ptr<Engine> LoadedEngine(const std::filesystem::path& directory,
                                      const Json& settings = Json::object(), int threads = 1,
                                      uint64_t seed = 1234);
 
-/// Submits all requests (tags are their indices) as the engine has room, and returns the answers in
-/// order of the requests.
+/// Submits all requests as the engine has room. Their tags are their indices. Returns the answers
+/// in the order of the requests.
 std::vector<Generation> AnswerAll(Engine* engine, const std::vector<Request>& requests);
 
-/// The same as lines with every digit, in order of the requests' keys.
+/// The same as lines with all digits, in the order of the requests' keys.
 std::vector<std::string> AnswerLines(Engine* engine, const std::vector<Request>& requests);
 
 /// Generations and scores of all kinds, with shared prefixes.
@@ -111,7 +115,7 @@ Request GenerateRequest(const std::string& context, const std::vector<std::strin
                         int max_gen_toks);
 Request ScoreRequest(const std::string& context, const std::string& continuation);
 
-/// What Load (or, if that works, the request) throws; "" if nothing.
+/// The error of Load or, if Load works, of the request; "" if there is none.
 std::string LoadError(const std::filesystem::path& directory);
 std::string SubmitError(Engine* engine, Request request);
 

@@ -7,7 +7,7 @@
 namespace evald::native {
 namespace {
 
-// The tree only holds pages, and lets go of them.
+// The tree only holds pages and releases them.
 PageRef SomePage() {
   return PageRef(reinterpret_cast<Page*>(new char),
                  [](Page* p) { delete reinterpret_cast<char*>(p); });
@@ -28,7 +28,7 @@ std::vector<int32_t> operator+(std::vector<int32_t> a, const std::vector<int32_t
 
 class PrefixTreeTest : public testing::Test {
  protected:
-  // As if a sequence had computed these tokens.
+  // Acts as if a sequence had computed these tokens.
   Path Computed(const std::vector<int32_t>& tokens) {
     const Path path = tree_.Hold(tokens);
     for (PrefixTree::Node* node : path) {

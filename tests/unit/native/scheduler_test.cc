@@ -1,4 +1,4 @@
-// What is computed, and what is taken over from other sequences.
+// Tokens that are computed, and tokens that are taken over from other sequences.
 #include "worker/native/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ class SchedulerTest : public testing::Test {
     for (int i = 0; i < count; ++i) tokens.push_back(2 + (i * 37 + seed * 101) % 300);
     return tokens;
   }
-  // A sequence of which the last token's logits are wanted.
+  // Adds a sequence that needs the logits of its last token.
   void Add(Scheduler* scheduler, std::vector<int32_t> tokens) {
     auto sequence = std::make_unique<Sequence>();
     sequence->logits_from = static_cast<int64_t>(tokens.size()) - 1;
@@ -60,8 +60,8 @@ TEST_F(SchedulerTest, SharedShotsAreComputedOnce) {
   EXPECT_EQ(scheduler.rows_computed(), 100 + 10 * 20);
 }
 
-// As a suite of few-shot tasks: all requests held at once, in any order. Each task's shots, each
-// question and each choice are computed once.
+// Like a suite of few-shot tasks: all requests are held at once, in any order. Each task's shots,
+// each question and each choice are computed once.
 TEST_F(SchedulerTest, OfAllThatIsHeldEveryPrefixIsComputedOnce) {
   constexpr int kTasks = 3, kQuestions = 60, kChoices = 4;
   std::vector<std::vector<int32_t>> all;
@@ -87,7 +87,8 @@ TEST_F(SchedulerTest, OfAllThatIsHeldEveryPrefixIsComputedOnce) {
   EXPECT_LE(scheduler.rows_computed(), least * 101 / 100) << "a few rows are not waited for";
 }
 
-// The cache holds one task's shots and little more: by prefix, they are computed once all the same.
+// The cache has room for one task's shots and little more. Taken by prefix, the shots are still
+// computed once.
 TEST_F(SchedulerTest, ASmallCacheDoesWithOnePrefixAfterTheOther) {
   CpuDevice device(bare_.config, SelectKernels("auto"), &bare_.pool);
   KvCache cache(&device, 6 * device.page_bytes());

@@ -1,4 +1,4 @@
-// A golden check that a wrong engine would pass is worth nothing: each feature is switched off in a
+// A golden check that a wrong engine would pass is worthless. So each feature is switched off in a
 // copy of its checkpoint, and the check must fail by far.
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ TEST(SensitivityTest, NormEpsilon) {
   }
 }
 
-// Query heads 1 and 2 change places, in the rows of q_proj and the columns of o_proj: nothing would
+// Query heads 1 and 2 are exchanged in the rows of q_proj and the columns of o_proj. Nothing would
 // change if heads were not grouped 0,1 | 2,3 over the two key-value heads.
 TEST(SensitivityTest, GroupingOfQueryHeads) {
   CheckpointCopy copy("linear");
@@ -85,7 +85,7 @@ TEST(SensitivityTest, OutputMatrixIsItsOwnWhereNotTied) {
 }
 
 TEST(SensitivityTest, TiedEmbeddings) {
-  // Untied, with an output matrix of zeros, the logits are gone.
+  // Untied, with an output matrix of zeros, all logits are zero.
   CheckpointCopy copy("llama3");
   const auto file = copy.path() / "model.safetensors";
   Tensors all = Tensors::Read(file);

@@ -1,4 +1,4 @@
-// The order in which sequences come out.
+// The order in which sequences leave the tree.
 #include "worker/native/waiting_tree.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST_F(WaitingTreeTest, EveryPrefixIsVisitedOnce) {
          static_cast<int32_t>(random() % 9), static_cast<int32_t>(random() % 9)},
         static_cast<int64_t>(random() % 50));
   }
-  // The sequences of a prefix come one behind the other.
+  // The sequences of a prefix leave one after another.
   std::vector<Tokens> firsts;
   while (tree_.size() > 0) {
     const Tokens taken = Take();

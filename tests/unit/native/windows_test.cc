@@ -7,6 +7,7 @@
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "native_test_util.h"
+#include "tests/unit/support/caught.h"
 #include "worker/native/config.h"
 
 namespace evald::native {
@@ -14,7 +15,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// The oracle tried 30 tokens; what begins only behind them shows as 0, as what never begins.
+// The oracle tried 30 tokens. A window that begins after them looks like one that never begins, so
+// it is 0 too.
 int64_t Tried(int64_t positions) { return positions < 30 ? positions : 0; }
 
 Json SizesOf(const ModelConfig& config) {
@@ -114,7 +116,7 @@ TEST(WindowsTest, NPositionsIsTheContextLength) {
   EXPECT_EQ(SubmitError(longer.engine.get(), Changed::Generate(280, 20)), "");
 }
 
-// Beyond max_position_embeddings its angles would depend on each request's length.
+// Beyond max_position_embeddings the angles would depend on each request's length.
 TEST(WindowsTest, NPositionsBeyondADynamicRopeIsRefused) {
   CheckpointCopy copy("internlm2");
   copy.SetConfig("n_positions", 257);
@@ -126,12 +128,7 @@ TEST(WindowsTest, KeysThatMakeAnotherModelAreRefused) {
     CheckpointCopy copy("linear");
     Json config = ParseJson(ReadFile(copy.path() / "config.json"), "config.json");
     config[key] = value;
-    try {
-      ParseModelConfig(config, "config.json");
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
-    return std::string();
+    return CaughtText([&] { ParseModelConfig(config, "config.json"); });
   };
   EXPECT_THAT(refusal("is_causal", false), HasSubstr("is_causal: found false, expected true"));
   EXPECT_THAT(refusal("is_causal", nullptr), HasSubstr("is_causal: found null"));

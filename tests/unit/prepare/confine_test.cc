@@ -1,4 +1,4 @@
-// Each test confines a process of its own: what is taken from a process is not given back.
+// Each test confines a process of its own, since a process never gets its rights back.
 #include "orchestrator/prepare/confine.h"
 
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -23,8 +24,6 @@ namespace fs = std::filesystem;
 class ConfineTest : public ::testing::Test {
  protected:
   ConfineTest() {
-    std::string name = (fs::temp_directory_path() / "evald-confine-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
     for (const char* sub : {"read", "write", "outside"}) {
       fs::create_directory(folder_ / sub);
       std::ofstream(folder_ / sub / "file") << sub;
@@ -32,11 +31,10 @@ class ConfineTest : public ::testing::Test {
     confinement_.read = {folder_ / "read", folder_ / "absent"};
     confinement_.write = {folder_ / "write"};
   }
-  ~ConfineTest() override { fs::remove_all(folder_); }
 
   static bool HasLandlock() { return ::syscall(444, nullptr, 0, 1) >= 1; }
 
-  // Whether `holds` is true in a process that was confined.
+  // Whether `holds` returns true in a confined process.
   bool Confined(const std::function<bool()>& holds) const {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -55,7 +53,7 @@ class ConfineTest : public ::testing::Test {
     return UniqueFd(::open(path.c_str(), flags, 0600)).get() >= 0;
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
   Confinement confinement_;
 };
 
@@ -73,7 +71,7 @@ TEST_F(ConfineTest, ReachesOnlyItsFolders) {
   EXPECT_TRUE(Confined([&] { return !Opens(folder_ / "outside" / "file", O_RDONLY); }));
   EXPECT_TRUE(Confined([&] { return !Opens(folder_ / "outside" / "file", O_WRONLY); }));
   EXPECT_TRUE(Confined([&] {
-    ::execl("/bin/true", "true", nullptr);  // would end with status 0 if it could
+    ::execl("/bin/true", "true", nullptr);  // would end with status 0 if it were allowed to run
     return errno == EACCES;
   }));
   confinement_.read.clear();  // everywhere

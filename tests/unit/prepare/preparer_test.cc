@@ -1,5 +1,5 @@
-// Whatever the process says or does that reads other people's files, whoever waits for it gets an
-// answer or one Error.
+// evald-prepare reads other people's files and may say or do anything. A caller that waits for it
+// still gets an answer or one Error.
 #include "orchestrator/prepare/preparer.h"
 
 #include <gmock/gmock.h>
@@ -15,6 +15,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -22,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// Whether the process is there and has not ended: nobody may collect one whose parent was killed.
+// Whether the process exists and has not ended. If its parent was killed, it may stay a zombie.
 bool IsRunning(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   const std::string stat{std::istreambuf_iterator<char>(file), {}};
@@ -33,31 +35,23 @@ bool IsRunning(pid_t pid) {
 class PreparerTest : public ::testing::Test {
  protected:
   PreparerTest() {
-    std::string name = (fs::temp_directory_path() / "evald-preparer-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
     input_.cache_dir = folder_ / "cache";
-    input_.limits.seconds = 60;
+    input_.limits.seconds = 600;  // a sanitizer makes some tests slow
   }
-  ~PreparerTest() override { fs::remove_all(folder_); }
 
-  // A program that says and does this.
+  // A program that runs this script.
   Preparer Program(const std::string& script) {
     const fs::path file = folder_ / "evald-prepare";
     std::ofstream(file) << "#!/bin/bash\n" << script << "\n";
     fs::permissions(file, fs::perms::owner_all);
-    return Preparer(folder_);
+    return Preparer(folder_.path());
   }
   Suite Prepare(const std::string& script) {
     return Program(script).Prepare(
         input_, [](size_t, size_t) {}, [this] { return cancel_.load(); });
   }
   Error ErrorOf(const std::string& script) {
-    try {
-      Prepare(script);
-    } catch (const Error& e) {
-      return e;
-    }
-    return {ErrorKind::kInternal, "nothing was thrown"};
+    return Caught([&] { Prepare(script); });
   }
   void ExpectError(const std::string& script, ErrorKind kind, const std::string& words) {
     const Error error = ErrorOf(script);
@@ -68,7 +62,7 @@ class PreparerTest : public ::testing::Test {
   static constexpr const char* kSuite =
       R"(echo '{"type":"suite","groups":[],"chat_template":"<t>","tokenizer_hash":"abc"}')";
 
-  fs::path folder_;
+  TemporaryFolder folder_;
   PreparationInput input_;
   std::atomic<bool> cancel_{false};
 };
@@ -129,26 +123,22 @@ TEST_F(PreparerTest, EndsOneThatIsCancelled) {
 }
 
 TEST_F(PreparerTest, AQuestionThatIsCancelledKillsTheWholeGroupAtOnce) {
-  // It heeds no SIGTERM, and neither does the child that it started; the child tells of itself
-  // before it is cancelled.
+  // The program and the child that it started ignore SIGTERM. The child reports its process id
+  // before the program is cancelled.
   const fs::path child = folder_ / "child";
   const Preparer preparer =
       Program("trap '' TERM\n(echo $BASHPID > " + child.string() + ".part; mv " + child.string() +
               ".part " + child.string() + "; exec sleep 1000) &\nwait\nsleep 1000");
   int64_t cancelled_us = 0;
   input_.work = PreparationInput::Work::kCheck;
-  try {
-    preparer.Ask(input_, [&] {
-      if (cancelled_us == 0 && fs::exists(child)) cancelled_us = MonotonicMicros();
-      return cancelled_us != 0;
-    });
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
-    EXPECT_THAT(e.what(), HasSubstr("cancelled"));
-  }
-  EXPECT_LT(MonotonicMicros() - cancelled_us,
-            1'900'000);  // one that is asked first has two seconds
+  const auto cancelled = [&] {
+    if (cancelled_us == 0 && fs::exists(child)) cancelled_us = MonotonicMicros();
+    return cancelled_us != 0;
+  };
+  EXPECT_THAT(CaughtText([&] { preparer.Ask(input_, cancelled); }, ErrorKind::kInfrastructure),
+              HasSubstr("cancelled"));
+  // a program that is first asked to end has two seconds
+  EXPECT_LT(MonotonicMicros() - cancelled_us, 1'900'000);
   const pid_t pid = std::stoi(ReadFile(child));
   for (int tries = 0; IsRunning(pid) && tries < 500; ++tries) ::usleep(10'000);
   EXPECT_FALSE(IsRunning(pid));
@@ -169,13 +159,9 @@ TEST_F(PreparerTest, TakesNoNonsense) {
 }
 
 TEST_F(PreparerTest, SaysWhereTheProgramIsMissing) {
-  try {
-    Preparer(folder_ / "nowhere").Ask(input_);
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
-    EXPECT_THAT(e.what(), HasSubstr("nowhere/evald-prepare"));
-  }
+  EXPECT_THAT(
+      CaughtText([&] { Preparer(folder_ / "nowhere").Ask(input_); }, ErrorKind::kInfrastructure),
+      HasSubstr("nowhere/evald-prepare"));
 }
 
 TEST_F(PreparerTest, WhatCannotBeJudgedSaysWhy) {

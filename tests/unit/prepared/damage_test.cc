@@ -1,4 +1,4 @@
-// What is on disk may have been cut short or overwritten; every such file ends in an Error(kInput)
+// Files on disk may have been cut short or overwritten. Every such file ends in an Error(kInput)
 // that names it.
 #include <fstream>
 #include <random>
@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "evald/error.h"
 #include "fixture.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -14,13 +15,13 @@ namespace fs = std::filesystem;
 
 class DamagedTask : public testing::Test {
  protected:
-  DamagedTask() : directory_(WriteExample(folder_.path)) {
+  DamagedTask() : directory_(WriteExample(folder_.path())) {
     PreparedTask(directory_).MakeTokens("k", Encode, 1);
   }
 
   static void Encode(Request* request) { request->context_tokens = {1, 2, 3}; }
 
-  // Reads all there is to read.
+  // Reads everything that the task holds.
   void ReadAll() const {
     PreparedTask task(directory_);
     task.AttachTokens("k");
@@ -31,13 +32,7 @@ class DamagedTask : public testing::Test {
   }
 
   std::string Message() const {
-    try {
-      ReadAll();
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kInput);
-      return e.what();
-    }
-    return "";
+    return RefusalOf([&] { ReadAll(); });
   }
 
   void Replace(const std::string& file, const std::string& content) const {
@@ -69,7 +64,7 @@ TEST_F(DamagedTask, EveryAlteredByteIsFound) {
       std::string altered = whole;
       altered[at] = static_cast<char>(altered[at] ^ 1);
       Replace(file, altered);
-      // An index that points elsewhere may be found by what it points at.
+      // The error of a wrong index may be that of the place to which it points.
       EXPECT_THAT(Message(),
                   testing::HasSubstr(file == std::string("index.bin") ? directory_.string() : file))
           << at;
@@ -85,7 +80,7 @@ TEST_F(DamagedTask, DamagedHashesAreFound) {
     std::string altered = whole;
     altered[at] = static_cast<char>(altered[at] ^ 1);
     Replace("hashes.json", altered);
-    if (at + 1 == whole.size()) break;  // the newline may be anything that is white
+    if (at + 1 == whole.size()) break;  // the newline may be any white space
     EXPECT_THAT(Message(), testing::HasSubstr("hashes.json")) << at;
   }
   for (const char* text : {"", "[]", "3", "{\"task.json\":3}"}) {
@@ -108,13 +103,13 @@ TEST_F(DamagedTask, DamagedTokensAreMadeAgain) {
 
 TEST_F(DamagedTask, AMissingFileIsNamed) {
   for (const char* file : {"index.bin", "documents.jsonl", "requests.jsonl", "task.json"}) {
-    fs::rename(directory_ / file, folder_.path / "away");
+    fs::rename(directory_ / file, folder_.path() / "away");
     EXPECT_THAT(Message(), testing::HasSubstr(file));
-    fs::rename(folder_.path / "away", directory_ / file);
+    fs::rename(folder_.path() / "away", directory_ / file);
   }
 }
 
-// Random bytes may or may not be found, but never lead outside the files.
+// Random bytes may or may not be noticed, but never lead outside the files.
 TEST_F(DamagedTask, RandomBytesNeverCrash) {
   std::mt19937 random(7);
   size_t refused = 0;
@@ -135,9 +130,9 @@ TEST_F(DamagedTask, RandomBytesNeverCrash) {
 }
 
 TEST_F(DamagedTask, TokensOfAnotherTaskAreRefused) {
-  PreparedTaskWriter(folder_.path / "other", {{"name", "x"}}).Finish();
-  fs::copy_file(directory_ / "tokens-k.bin", folder_.path / "other" / "tokens-k.bin");
-  PreparedTask other(folder_.path / "other");
+  PreparedTaskWriter(folder_.path() / "other", {{"name", "x"}}).Finish();
+  fs::copy_file(directory_ / "tokens-k.bin", folder_.path() / "other" / "tokens-k.bin");
+  PreparedTask other(folder_.path() / "other");
   EXPECT_THROW(other.AttachTokens("k"), Error);
 }
 

@@ -9,21 +9,9 @@
 #include <vector>
 
 #include "prepared/prepared_task.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
-
-/// A folder of its own for a test, removed at its end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "evald-prepared.XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "cannot create " << name;
-    path = name;
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path); }
-
-  std::filesystem::path path;
-};
 
 inline Request Scored(int64_t doc_id, int idx, const std::string& context,
                       const std::string& continuation) {

@@ -23,7 +23,7 @@ void EncodeBytes(Request* request) {
 
 TEST(PreparedTask, ReadsBackWhatWasWritten) {
   const TemporaryFolder folder;
-  const PreparedTask task(WriteExample(folder.path));
+  const PreparedTask task(WriteExample(folder.path()));
   EXPECT_EQ(task.name(), "example");
   EXPECT_EQ(task.repeats(), 2);
   EXPECT_EQ(task.document_count(), 3);
@@ -59,17 +59,17 @@ TEST(PreparedTask, ReadsBackWhatWasWritten) {
 TEST(PreparedTask, NothingIsSeenBeforeFinishOrAfterAnAbandonedWriter) {
   const TemporaryFolder folder;
   {
-    PreparedTaskWriter writer(folder.path / "key", {{"name", "x"}});
+    PreparedTaskWriter writer(folder.path() / "key", {{"name", "x"}});
     writer.Add({0, "doc", "target", nullptr}, {Scored(0, 0, "a", "b")});
-    EXPECT_FALSE(fs::exists(folder.path / "key"));
+    EXPECT_FALSE(fs::exists(folder.path() / "key"));
   }
-  EXPECT_EQ(Entries(folder.path), 0u);
+  EXPECT_EQ(Entries(folder.path()), 0u);
 }
 
 TEST(PreparedTask, AnEmptyTaskIsATask) {
   const TemporaryFolder folder;
-  PreparedTaskWriter(folder.path / "key", {{"name", "x"}}).Finish();
-  const PreparedTask task(folder.path / "key");
+  PreparedTaskWriter(folder.path() / "key", {{"name", "x"}}).Finish();
+  const PreparedTask task(folder.path() / "key");
   EXPECT_EQ(task.document_count(), 0);
   EXPECT_EQ(task.repeats(), 1);
   EXPECT_TRUE(task.Requests(0, 0).empty());
@@ -77,21 +77,21 @@ TEST(PreparedTask, AnEmptyTaskIsATask) {
 
 TEST(PreparedTask, TheFirstToPublishWins) {
   const TemporaryFolder folder;
-  PreparedTaskWriter slow(folder.path / "key/", {{"name", "slow"}});
-  PreparedTaskWriter(folder.path / "key", {{"name", "quick"}}).Finish();
+  PreparedTaskWriter slow(folder.path() / "key/", {{"name", "slow"}});
+  PreparedTaskWriter(folder.path() / "key", {{"name", "quick"}}).Finish();
   slow.Finish();
-  EXPECT_EQ(PreparedTask(folder.path / "key").name(), "quick");
+  EXPECT_EQ(PreparedTask(folder.path() / "key").name(), "quick");
 }
 
 TEST(PreparedTask, ALostRaceLeavesNothingBehind) {
   const TemporaryFolder folder;
-  for (int i = 0; i < 2; ++i) PreparedTaskWriter(folder.path / "key", {{"name", "x"}}).Finish();
-  EXPECT_EQ(Entries(folder.path), 1u);
+  for (int i = 0; i < 2; ++i) PreparedTaskWriter(folder.path() / "key", {{"name", "x"}}).Finish();
+  EXPECT_EQ(Entries(folder.path()), 1u);
 }
 
 TEST(PreparedTask, TokensAreMadeOnceAndReadBack) {
   const TemporaryFolder folder;
-  const fs::path directory = WriteExample(folder.path);
+  const fs::path directory = WriteExample(folder.path());
   std::atomic<int> calls{0};
   const RequestEncoder encode = [&](Request* request) {
     ++calls;
@@ -117,22 +117,22 @@ TEST(PreparedTask, TokensAreMadeOnceAndReadBack) {
 
 TEST(PreparedTask, ASharedContextIsStoredOnce) {
   const TemporaryFolder folder;
-  PreparedTaskWriter writer(folder.path / "key", {{"name", "x"}});
+  PreparedTaskWriter writer(folder.path() / "key", {{"name", "x"}});
   const std::string context(1000, 'c');
   for (int64_t doc = 0; doc < 2; ++doc) {
     writer.Add({doc, "", "", nullptr},
                {Scored(doc, 0, context, "a"), Scored(doc, 1, context, "b")});
   }
   writer.Finish();
-  EXPECT_LT(fs::file_size(folder.path / "key/requests.jsonl"), 2500u);
-  PreparedTask task(folder.path / "key");
+  EXPECT_LT(fs::file_size(folder.path() / "key/requests.jsonl"), 2500u);
+  PreparedTask task(folder.path() / "key");
   task.MakeTokens("k", EncodeBytes, 1);
-  EXPECT_EQ(fs::file_size(folder.path / "key/tokens-k.bin"), 4u * (2 * 1000 + 4) + 4 * 24 + 56);
+  EXPECT_EQ(fs::file_size(folder.path() / "key/tokens-k.bin"), 4u * (2 * 1000 + 4) + 4 * 24 + 56);
 }
 
 TEST(PreparedTask, ManyMayMakeTokensAtOnce) {
   const TemporaryFolder folder;
-  const fs::path directory = WriteExample(folder.path);
+  const fs::path directory = WriteExample(folder.path());
   std::vector<std::jthread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
@@ -147,7 +147,7 @@ TEST(PreparedTask, ManyMayMakeTokensAtOnce) {
 
 TEST(PreparedTask, AnEncoderThatThrowsLeavesNoTokensFile) {
   const TemporaryFolder folder;
-  const fs::path directory = WriteExample(folder.path);
+  const fs::path directory = WriteExample(folder.path());
   PreparedTask task(directory);
   const RequestEncoder refuse = [](Request*) { throw Error(ErrorKind::kInput, "no such token"); };
   EXPECT_THROW(task.MakeTokens("k", refuse, 2), Error);
@@ -156,7 +156,7 @@ TEST(PreparedTask, AnEncoderThatThrowsLeavesNoTokensFile) {
 
 TEST(PreparedTask, OrderIsChecked) {
   const TemporaryFolder folder;
-  PreparedTaskWriter writer(folder.path / "key", {{"name", "x"}});
+  PreparedTaskWriter writer(folder.path() / "key", {{"name", "x"}});
   EXPECT_THROW(writer.Add({1, "", "", nullptr}, {}), Error);
   EXPECT_THROW(writer.Add({0, "", "", nullptr}, {Scored(0, 1, "a", "b")}), Error);
 }

@@ -15,6 +15,8 @@
 
 #include "evald/error.h"
 #include "protocol/parent_death.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::protocol {
 namespace {
@@ -22,7 +24,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-/// How long to wait for what must come, however busy the machine is.
+/// The longest wait for an event that must come, on a machine with any load.
 constexpr milliseconds kPatience{60'000};
 
 struct Pair {
@@ -35,19 +37,6 @@ Pair MakePair() {
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
   return {UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = "/tmp/evald-channel-XXXXXX";
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 UniqueFd Listen(const std::filesystem::path& path) {
   const SocketName name(path);
@@ -85,13 +74,9 @@ TEST(Channel, ConnectsToAPathTooLongForASocketAddress) {
 }
 
 TEST(Channel, ASocketThatIsNotThereIsNamed) {
-  try {
-    Channel::Connect("/tmp/evald-no-such-socket");
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
-    EXPECT_THAT(e.what(), HasSubstr("/tmp/evald-no-such-socket"));
-  }
+  const Error e = Caught([&] { Channel::Connect("/tmp/evald-no-such-socket"); });
+  EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
+  EXPECT_THAT(e.what(), HasSubstr("/tmp/evald-no-such-socket"));
 }
 
 TEST(Channel, ReceiveTimesOutAndSeesTheEnd) {
@@ -164,7 +149,7 @@ TEST(Channel, IsNotInheritedOverExec) {
   EXPECT_TRUE(::fcntl(fd, F_GETFD) & FD_CLOEXEC);
 }
 
-// A child of a child: when the middle one dies, the last must go too.
+// A child of a child: when the middle process dies, the last one must end too.
 TEST(DieWithParent, AnOrphanIsKilled) {
   Pair pair = MakePair();
   const pid_t middle = ::fork();
@@ -188,7 +173,7 @@ TEST(DieWithParent, AnOrphanIsKilled) {
 TEST(DieWithParent, AParentThatIsGoneAlreadyEndsTheChild) {
   const pid_t child = ::fork();
   if (child == 0) {
-    DieWithParent(SIGKILL, 1 << 22);  // nobody's number
+    DieWithParent(SIGKILL, 1 << 22);  // no process has this id
     ::_exit(0);
   }
   int status = 0;

@@ -11,22 +11,12 @@
 #include "evald/request.h"
 #include "evald/score.h"
 #include "evald/task.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
 
 using testing::HasSubstr;
-
-template <typename Function>
-std::string ErrorOf(Function function) {
-  try {
-    function();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInput);
-    return e.what();
-  }
-  return "no error";
-}
 
 Generation Scored(double loglikelihood) {
   Generation generation;
@@ -87,7 +77,7 @@ TEST(GenerationCodec, NumbersThatJsonHasNotAreText) {
   EXPECT_TRUE(std::isnan(ThereAndBack(Scored(std::nan(""))).loglikelihood));
   EXPECT_TRUE(IsUndefined(Scored(std::nan(""))));
   EXPECT_FALSE(IsUndefined(Scored(-infinity)));
-  EXPECT_THAT(ErrorOf([] {
+  EXPECT_THAT(RefusalOf([] {
                 GenerationFromJson(ParseJson(R"({"doc_id":0,"idx":0,"repeat":0,"loglikelihood":null,
                   "is_greedy":true,"tokens_in":1,"tokens_out":1,"truncated":0})",
                                              "x"),
@@ -96,7 +86,7 @@ TEST(GenerationCodec, NumbersThatJsonHasNotAreText) {
               HasSubstr("file:3: key 'loglikelihood'"));
 }
 
-// Lines of models that give numbers are what they were.
+// Lines of models whose numbers are finite are unchanged.
 TEST(GenerationCodec, TokensChosenAmongNanAreCounted) {
   Generation generation;
   EXPECT_FALSE(ToJson(generation).contains("undefined"));
@@ -118,14 +108,14 @@ TEST(GenerationCodec, WithoutIsGreedyItIsARollingOne) {
 TEST(GenerationCodec, AbsentAndWrongKeysAreNamed) {
   Json json = ToJson(Generation{});
   json["finish"] = "tired";
-  EXPECT_THAT(ErrorOf([&] { GenerationFromJson(json, "f:1"); }), HasSubstr("found 'tired'"));
+  EXPECT_THAT(RefusalOf([&] { GenerationFromJson(json, "f:1"); }), HasSubstr("found 'tired'"));
   for (const char* key : {"doc_id", "idx", "repeat", "text", "finish", "tokens_in", "truncated"}) {
     Json changed = ToJson(Generation{});
     changed.erase(key);
-    EXPECT_THAT(ErrorOf([&] { GenerationFromJson(changed, "f:1"); }),
+    EXPECT_THAT(RefusalOf([&] { GenerationFromJson(changed, "f:1"); }),
                 HasSubstr(std::string("f:1: the key '") + key + "'"));
   }
-  EXPECT_THAT(ErrorOf([] { GenerationFromJson(Json::array(), "f:1"); }), HasSubstr("f:1"));
+  EXPECT_THAT(RefusalOf([] { GenerationFromJson(Json::array(), "f:1"); }), HasSubstr("f:1"));
 }
 
 TEST(SamplingCodec, DefaultsAndUnknownKeys) {
@@ -140,10 +130,10 @@ TEST(SamplingCodec, DefaultsAndUnknownKeys) {
   EXPECT_TRUE(back.do_sample);
   EXPECT_EQ(SamplingFromJson(Json::object(), "x").max_gen_toks, 256);
   EXPECT_THAT(
-      ErrorOf([] { SamplingFromJson(Json{{"do_sampel", true}}, "task 'a'"); }),
+      RefusalOf([] { SamplingFromJson(Json{{"do_sampel", true}}, "task 'a'"); }),
       HasSubstr("task 'a': unknown sampling parameter 'do_sampel'; did you mean 'do_sample'?"));
-  EXPECT_THAT(ErrorOf([] { SamplingFromJson(Json{{"until", "x"}}, "y"); }), HasSubstr("a list"));
-  EXPECT_THAT(ErrorOf([] { SamplingFromJson(Json{{"settings", 3}}, "y"); }),
+  EXPECT_THAT(RefusalOf([] { SamplingFromJson(Json{{"until", "x"}}, "y"); }), HasSubstr("a list"));
+  EXPECT_THAT(RefusalOf([] { SamplingFromJson(Json{{"settings", 3}}, "y"); }),
               HasSubstr("an object"));
 }
 
@@ -152,7 +142,7 @@ TEST(RequestKindNames, ThereAndBackAndUnknown) {
                                  RequestKind::kLoglikelihoodRolling}) {
     EXPECT_EQ(RequestKindFromString(ToString(kind)), kind);
   }
-  EXPECT_THAT(ErrorOf([] { RequestKindFromString("multiple_choice"); }),
+  EXPECT_THAT(RefusalOf([] { RequestKindFromString("multiple_choice"); }),
               HasSubstr("unknown request kind 'multiple_choice'"));
 }
 
@@ -171,7 +161,7 @@ TEST(EngineInfoCodec, ThereAndBack) {
   EXPECT_TRUE(gpu.fast);
   Json wrong = ToJson(info);
   wrong["kinds"][0] = "dream";
-  EXPECT_THAT(ErrorOf([&] { EngineInfoFromJson(wrong, "hello"); }), HasSubstr("hello: kinds"));
+  EXPECT_THAT(RefusalOf([&] { EngineInfoFromJson(wrong, "hello"); }), HasSubstr("hello: kinds"));
 }
 
 TEST(ScoreCodec, ThereAndBack) {
@@ -184,7 +174,7 @@ TEST(ScoreCodec, ThereAndBack) {
   EXPECT_EQ(ToLine(ToJson(ScoreFromJson(ParseJson(line, "x"), "x"))), line);
   Json wrong = ToJson(score);
   wrong["filters"][1]["metrics"] = 3;
-  EXPECT_THAT(ErrorOf([&] { ScoreFromJson(wrong, "s:1"); }),
+  EXPECT_THAT(RefusalOf([&] { ScoreFromJson(wrong, "s:1"); }),
               HasSubstr("s:1: filters[1]: key 'metrics'"));
 }
 
@@ -214,12 +204,12 @@ TEST(TaskCodec, ThereAndBack) {
   for (const auto& [key, value] : whole.items()) {
     Json changed = whole;
     changed.erase(key);
-    EXPECT_THAT(ErrorOf([&] { TaskFromJson(changed, "task.json"); }),
+    EXPECT_THAT(RefusalOf([&] { TaskFromJson(changed, "task.json"); }),
                 HasSubstr("task.json: the key '" + key + "'"));
   }
   Json none = whole;
   none["repeats"] = 0;
-  EXPECT_THAT(ErrorOf([&] { TaskFromJson(none, "t"); }), HasSubstr("expected at least 1"));
+  EXPECT_THAT(RefusalOf([&] { TaskFromJson(none, "t"); }), HasSubstr("expected at least 1"));
 }
 
 TEST(GroupCodec, ThereAndBack) {

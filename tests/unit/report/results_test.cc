@@ -7,9 +7,8 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "evald/error.h"
-#include "orchestrator/report/python_json.h"
 #include "tests/unit/metrics/fixtures.h"
-#include "tests/unit/metrics/scratch.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -118,17 +117,8 @@ TEST(Table, IsAlignedByDisplayWidth) {
   EXPECT_THAT(table, HasSubstr("\n  Sümme"));
 }
 
-TEST(PythonJson, WritesWhatJsonDumpsWrites) {
-  const Json value = {{"a", {1, 2.0, 1e16, 1e-5, true, nullptr}},
-                      {"ä\n\x7f", Json::object()},
-                      {"e", Json::array()}};
-  EXPECT_EQ(PythonJson(value),
-            "{\"a\": [1, 2.0, 1e+16, 1e-05, true, null], \"ä\\n\x7f\": {}, \"e\": []}");
-  EXPECT_EQ(PythonJsonIndented({{"a", {1}}}), "{\n  \"a\": [\n    1\n  ]\n}");
-}
-
 TEST(Samples, OneLinePerFilterAndDocument) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const TaskDefinition task = test::AnswerTask();
   test::PrepareAnswers(task, 2, scratch.path() / "prepared");
   const PreparedTask prepared(scratch.path() / "prepared");

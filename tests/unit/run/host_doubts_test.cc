@@ -50,5 +50,17 @@ TEST(HostDoubts, WhereNoOtherHostIsLeftTheDoubtedOnesAreBelieved) {
   EXPECT_TRUE(doubts.Settle().empty());
 }
 
+TEST(HostDoubts, AHostThatDoesNothingIsDoubtedWhateverWasSettled) {
+  HostDoubts doubts;
+  doubts.Doubt({"local", "", true});
+  EXPECT_TRUE(doubts.hosts().empty()) << "the service's own host";
+  for (int i = 0; i < 2; ++i) {
+    doubts.Doubt({"liar", "w1", false});
+    EXPECT_TRUE(doubts.doubted("liar"));
+    EXPECT_TRUE(doubts.Settle().empty()) << "it refused nothing";
+    EXPECT_FALSE(doubts.doubted("liar")) << "nobody else is left";
+  }
+}
+
 }  // namespace
 }  // namespace evald

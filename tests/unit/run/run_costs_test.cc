@@ -56,8 +56,8 @@ TEST(RunCosts, SaysHowFarEstimatesWereOff) {
   a.basis = "a guess";
   b.estimate.device_s = 0.1;
   costs.Expect({a, b});
-  costs.SawSlice(0, "gpu", 10, 0, 0, 1, 0.1);  // expected 2, was 1
-  costs.SawSlice(1, "gpu", 10, 0, 0, 3, 0.1);  // expected 1, was 3
+  costs.SawSlice(0, "gpu", 10, 0, 0, 1, 0.1);  // expected 2, measured 1
+  costs.SawSlice(1, "gpu", 10, 0, 0, 3, 0.1);  // expected 1, measured 3
   const Json report = costs.Report(TwoTasks());
   EXPECT_DOUBLE_EQ(report["tasks"]["a"]["factor"].get<double>(), 2);
   EXPECT_EQ(report["tasks"]["a"]["basis"], "a guess");

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "orchestrator/config/eval_config.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -17,22 +18,19 @@ namespace fs = std::filesystem;
 class RunJsonTest : public testing::Test {
  protected:
   RunJsonTest() {
-    std::string name = (fs::temp_directory_path() / "evald-run-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-    config_.output_dir = folder_;
+    config_.output_dir = folder_.path();
     config_.run_name = "r";
     json_.emplace(RunDirectory::Create(config_), &files_);
   }
-  ~RunJsonTest() override { fs::remove_all(folder_); }
 
   Json OnDisk() const { return RunDirectory::ReadRecord(folder_ / "r").value(); }
 
-  // The files thread does nothing until `go`.
+  // The `files` thread waits until `go`.
   void Hold(std::promise<void>* go) {
     files_.Post([go] { go->get_future().wait(); });
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
   EvalConfig config_;
   Loop loop_;
   WorkThread files_{"files", &loop_, WorkThread::AtEnd::kFinish};
@@ -112,15 +110,16 @@ TEST_F(RunJsonTest, IsOutlivedByItsWrites) {
   Hold(&go);
   json_->Update({{"n", 1}}, [&](const std::optional<Error>&) { loop_.Stop(); });
   json_.reset();
-  const RunDirectory next = RunDirectory::Resume(config_, "r");  // the lock went with it
+  // the lock was released with json_
+  const RunDirectory next = RunDirectory::Resume(config_, "r");
   go.set_value();
   loop_.Run();
   EXPECT_EQ(OnDisk()["n"], 1);
 }
 
 TEST(TaskFoldersTest, AreMadeForEachTaskAndMayBeThere) {
-  std::string name = (fs::temp_directory_path() / "evald-run-XXXXXX").string();
-  const fs::path run = ::mkdtemp(name.data());
+  const TemporaryFolder folder;
+  const fs::path& run = folder.path();
   for (int twice = 0; twice < 2; ++twice) {
     MakeTaskFolders(run, {"a", "b/c", "../d"});
     for (const char* folder : {"generations/a", "generations/b%2Fc", "generations/%2E.%2Fd",
@@ -130,7 +129,6 @@ TEST(TaskFoldersTest, AreMadeForEachTaskAndMayBeThere) {
   }
   WriteFileAtomic(run / "scores" / "e", "");
   EXPECT_THROW(MakeTaskFolders(run, {"e"}), Error) << "a file is in the way";
-  fs::remove_all(run);
 }
 
 }  // namespace

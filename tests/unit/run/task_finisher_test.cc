@@ -1,5 +1,5 @@
-// Tasks are finished user by user: one that takes an hour holds up nobody else, and ends when
-// nobody waits for it.
+// Tasks are finished with turns for each user. A task that takes an hour delays no other user, and
+// ends when nobody waits for it.
 #include "orchestrator/run/task_finisher.h"
 
 #include <gtest/gtest.h>
@@ -9,14 +9,15 @@
 #include "base/hash.h"
 #include "evald/score.h"
 #include "tests/unit/metrics/fixtures.h"
-#include "tests/unit/metrics/scratch.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
 
 class TaskFinisherTest : public ::testing::Test {
  protected:
-  // A task of so many documents, scored, with the median's standard error from so many samples.
+  // A scored task of `documents` documents. The standard error of its median uses `iterations`
+  // samples.
   FinishedTask Task(const std::string& user, int documents, int iterations) {
     const std::filesystem::path folder = scratch_.path() / user;
     TaskDefinition task = test::AnswerTask();
@@ -46,7 +47,7 @@ class TaskFinisherTest : public ::testing::Test {
   // More draws than a processor makes in minutes.
   FinishedTask Endless(const std::string& user) { return Task(user, 40'000, 1'000'000); }
 
-  Scratch scratch_;
+  TemporaryFolder scratch_;
   Loop loop_;
 };
 
@@ -80,7 +81,7 @@ TEST_F(TaskFinisherTest, AnotherUsersTaskIsFinishedMeanwhileAndACancelledOneEnds
 TEST_F(TaskFinisherTest, WhatIsUnderWayEndsWithTheFinisher) {
   auto finisher = std::make_unique<TaskFinisher>(&loop_);
   finisher->Submit(Endless("ada"), [](const TaskResult&) { FAIL(); }, [](const Error&) {});
-  finisher.reset();  // and does not wait for 4e10 draws
+  finisher.reset();  // does not wait for 4e10 draws
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/jsonl.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -25,8 +26,8 @@ TEST(Timeline, ShareCountsOverlapsOnceAndOnlyTheNamedSpans) {
 
 // Processes report their spans themselves.
 TEST(Timeline, SpansBeyondTheirBoundAreDroppedAndCounted) {
-  const auto path =
-      std::filesystem::temp_directory_path() / ("evald-timeline-" + std::to_string(::getpid()));
+  const TemporaryFolder folder;
+  const auto path = folder / "timeline.json";
   Timeline timeline(0);
   const Json large = {{"x", std::string(1'000'000, 'y')}};
   for (int i = 0; i < 20; ++i) timeline.Add("liar", {"idle", 1, 2, large});
@@ -34,21 +35,19 @@ TEST(Timeline, SpansBeyondTheirBoundAreDroppedAndCounted) {
   timeline.Write(path, 10);
   const Json trace = ParseJson(ReadFile(path), "trace");
   const auto bytes = std::filesystem::file_size(path);
-  std::filesystem::remove(path);
   EXPECT_LT(bytes, Timeline::kRowBytesMax + 100'000);
   EXPECT_EQ(trace["otherData"], (Json{{"dropped spans of liar", "12"}}));
   EXPECT_NE(trace.dump().find("generate"), std::string::npos) << "others' spans are there";
 }
 
 TEST(Timeline, WritesEveryRowAndTheIdleTimeOfDevices) {
-  const auto path =
-      std::filesystem::temp_directory_path() / ("evald-timeline-" + std::to_string(::getpid()));
+  const TemporaryFolder folder;
+  const auto path = folder / "timeline.json";
   Timeline timeline(0);
   timeline.AddRow("w0", "worker w0", true);
   timeline.Add("w0", {"generate", 5000, 9000, {{"trial", 3}}});
   timeline.Write(path, 20000);
   const Json trace = ParseJson(ReadFile(path), "trace");
-  std::filesystem::remove(path);
   std::vector<std::tuple<std::string, int64_t, int64_t>> spans;
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] == "X")

@@ -32,7 +32,7 @@ std::vector<int> ProcessesOf(uint64_t marker) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::stringstream text;  // is empty, and no exception, where the process has just gone
+    std::stringstream text;  // empty, without an exception, if the process has just ended
     text << std::ifstream(entry.path() / "cmdline", std::ios::binary).rdbuf();
     const std::string line = text.str();
     if (line.find(wanted) != std::string::npos) pids.push_back(std::stoi(name));

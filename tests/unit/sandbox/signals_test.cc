@@ -1,4 +1,5 @@
-// Signals that a program sends to itself, with their default action, end it as under code_eval.
+// A signal that a program sends to itself, with its default action, ends the program as under
+// code_eval.
 
 #include "tests/unit/sandbox/fixtures.h"
 
@@ -45,8 +46,8 @@ TEST_F(Isolated, TheProgramIsNotTheFirstProcess) {
   ExpectPasses("import os\nassert os.getpid() == 2, 'each has a namespace of its own'");
 }
 
-/// Signals to the idle first process do nothing: where there is one id for all, the kernel lets a
-/// program send them.
+/// Signals to the idle first process have no effect. If all processes have one user id, the kernel
+/// lets a program send such signals.
 TEST_F(IsolatedWithProcesses, TheFirstProcessIsOutOfReach) {
   for (int i = 0; i < 2; ++i) {
     ExpectPasses(
@@ -57,7 +58,7 @@ TEST_F(IsolatedWithProcesses, TheFirstProcessIsOutOfReach) {
   }
 }
 
-/// An orphan goes to the first process, not to the program.
+/// The first process adopts an orphan, not the program.
 TEST_F(IsolatedWithProcesses, OrphansAreNotTheProgramsChildren) {
   ExpectPasses(
       "import posix, os, time\n"

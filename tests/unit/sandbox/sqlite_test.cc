@@ -7,7 +7,7 @@ namespace {
 
 using enum ProgramStatus;
 
-/// Refusal of both forms, by every connection that a program can have.
+/// Both forms of the call are refused on every connection that a program can have.
 std::string Attempts() {
   return "import sqlite3\n"
          "def refused(con):\n"
@@ -54,7 +54,7 @@ TEST_F(Isolated, SqlitesRefusalCannotBeTakenAway) {
                "  refused(con)\n");
 }
 
-/// The module under another name, and from a file that a program names in an event of its own.
+/// The module under another name, and from a file that the program names in its own audit event.
 TEST_F(Isolated, SqliteIsTamedByWhateverNameItComes) {
   ExpectPasses(
       Attempts() +

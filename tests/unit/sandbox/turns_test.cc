@@ -1,4 +1,4 @@
-// Turns of one user's programs, and what other users can do about them: nothing.
+// Turns of one user's programs. Other users have no effect on them.
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -12,8 +12,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "evald/error.h"
-#include "metrics/sandbox/alone.h"
+#include "metrics/sandbox/host_turn.h"
 #include "tests/unit/sandbox/fixtures.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::sandbox {
 namespace {
@@ -23,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kSecondUs = 1'000'000;
 constexpr uid_t kNobody = 65534;
 
-/// How many exclusive turns are taken or waited for.
+/// The number of exclusive turns that are taken or waited for.
 int LockedPlaces(const fs::path& queue) {
   const UniqueFd file(open(queue.c_str(), O_RDWR | O_CLOEXEC));
   int count = 0;
@@ -40,15 +42,9 @@ int LockedPlaces(const fs::path& queue) {
 
 class Turns : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "evald-turns-test-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    scratch_ = name;
-    ASSERT_EQ(chmod(name.c_str(), 0711), 0);
-  }
-  void TearDown() override { fs::remove_all(scratch_); }
+  void SetUp() override { ASSERT_EQ(chmod(scratch_.path().c_str(), 0711), 0); }
 
-  fs::path scratch_;
+  TemporaryFolder scratch_;
 };
 
 TEST_F(Turns, TheFolderIsMadeForItsUserAlone) {
@@ -80,12 +76,12 @@ TEST_F(Turns, AFolderOfAnotherUserIsPassedOver) {
   const TurnFolder none({scratch_ / "taken"});
   EXPECT_FALSE(none.usable());
   const HostTurn alone = HostTurn::Alone(none, kSecondUs);
-  const HostTurn beside =
-      HostTurn::Shared(none, kSecondUs);  // excludes nobody, and waits for nobody
+  // excludes nobody and waits for nobody
+  const HostTurn beside = HostTurn::Shared(none, kSecondUs);
 }
 
-/// Another user holds a lock on all that it may open: the folders that turns were once kept on, and
-/// what it finds of this user's.
+/// Another user holds a lock on everything that it may open: the folders in which turns were once
+/// kept, and the files of this user that it finds.
 TEST_F(Turns, AnotherUsersLocksHoldNothingUp) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const TurnFolder folder({scratch_ / "turns"});
@@ -125,7 +121,7 @@ TEST_F(Turns, AnotherUsersLocksHoldNothingUp) {
   for (const int fd : {ready[0], ready[1], over[0], over[1]}) close(fd);
 }
 
-/// Programs that run alone, one after the other without end, leave the others their time.
+/// Programs that run alone, one after another without end, leave the others their time.
 TEST_F(Turns, ExclusiveTurnsLeaveTheOthersAsMuchTimeAsTheyTook) {
   const TurnFolder folder({scratch_ / "turns"});
   constexpr int64_t kTurnUs = 200'000;
@@ -152,14 +148,14 @@ TEST_F(Turns, ExclusiveTurnsLeaveTheOthersAsMuchTimeAsTheyTook) {
 TEST_F(Turns, ExclusiveTurnsAreTakenInTheOrderInWhichTheyWereAskedFor) {
   const TurnFolder folder({scratch_ / "turns"});
   std::vector<int> order;
-  std::vector<int64_t> times_us;  // begin and end of each
+  std::vector<int64_t> times_us;  // begin and end of each turn
   std::vector<std::thread> others;
   {
     const HostTurn first = HostTurn::Alone(folder, kSecondUs);
     for (int i = 0; i < 6; ++i) {
       others.emplace_back([&, i] {
         const HostTurn turn = HostTurn::Alone(folder, kSecondUs);
-        order.push_back(i);  // nobody else is here
+        order.push_back(i);  // no other turn is taken now
         times_us.push_back(MonotonicMicros());
         usleep(20'000);
         times_us.push_back(MonotonicMicros());
@@ -197,15 +193,11 @@ TEST_F(Turns, WhoDiesInTheQueueHoldsNobodyUp) {
 TEST_F(Turns, AWaitIsBoundedAndSaysForWhat) {
   const TurnFolder folder({scratch_ / "turns"}, kSecondUs / 10);
   const HostTurn stuck = HostTurn::Alone(folder, 0);
-  try {
-    HostTurn::Shared(folder, 0);
-    FAIL() << "must throw";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
-    EXPECT_NE(std::string(error.what()).find((scratch_ / "turns" / "gate").string()),
-              std::string::npos);
-    EXPECT_NE(error.remedy().find("lslocks"), std::string::npos);
-  }
+  const Error error = Caught([&] { HostTurn::Shared(folder, 0); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+  EXPECT_NE(std::string(error.what()).find((scratch_ / "turns" / "gate").string()),
+            std::string::npos);
+  EXPECT_NE(error.remedy().find("lslocks"), std::string::npos);
 }
 
 TEST_F(Turns, ATurnIsWaitedForAsLongAsItMayLast) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald::sandbox {
 namespace {
@@ -47,13 +48,9 @@ TEST(SandboxUser, TheHostsRootIsNeverAmongThem) {
 }
 
 TEST(SandboxUser, RootAloneIsRefusedAndAnyoneElseSharesOneId) {
-  try {
-    PickUser(Root("0 0 1\n"), 0);
-    FAIL() << "must throw";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
-    EXPECT_NE(error.remedy().find("ordinary user"), std::string::npos);
-  }
+  const Error error = Caught([&] { PickUser(Root("0 0 1\n"), 0); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+  EXPECT_NE(error.remedy().find("ordinary user"), std::string::npos);
   EXPECT_FALSE(PickUser(Root("0 1000 1\n", false), 0).own_ids);
   EXPECT_FALSE(PickUser({1000, true, "0 0 4294967295\n", "0 0 4294967295\n"}, 0).own_ids);
 }

@@ -1,4 +1,4 @@
-// The wall limit on a program's own clock. The clock of this test is set by hand.
+// The wall limit on a program's own clock. The test sets its clock by hand.
 
 #include "metrics/sandbox/guest/wall_clock.h"
 
@@ -67,7 +67,7 @@ TEST(WallClock, ASleeperIsJudgedAtOnce) {
   EXPECT_EQ(At(clock, 15, 1000, Waited(0)), WallVerdict::kSlept);
 }
 
-/// A program that works 2 s and sleeps 12 s, on a machine that lets it wait 6 s.
+/// A program that works 2 s and sleeps 12 s, and waits 6 s for a processor.
 TEST(WallClock, WaitsForAProcessorDoNotCount) {
   WallClock clock = Clock();
   EXPECT_EQ(At(clock, 15, kSecond / 2, Waited(6)), WallVerdict::kWithin);
@@ -78,8 +78,8 @@ TEST(WallClock, WaitsForAProcessorDoNotCount) {
 TEST(WallClock, TheLoadDoesNotChangeWhereAProgramMeetsIt) {
   for (const uint64_t waited : {0, 3, 20, 29}) {
     WallClock clock = Clock();
-    // At 15 s of its own it has worked for 1 s: CPU time would decide within four limits. At 30 s
-    // for 1.4 s: it would not.
+    // At 15 s of its own clock the program has worked for 1 s, so CPU time would decide within four
+    // limits. At 30 s it has worked for 1.4 s, so CPU time would not decide.
     EXPECT_EQ(At(clock, 15 + waited, kSecond, Waited(waited)), WallVerdict::kWithin) << waited;
     EXPECT_EQ(At(clock, 30 + waited, kSecond * 14 / 10, Waited(waited)), WallVerdict::kSlept)
         << waited;

@@ -5,7 +5,7 @@
 namespace evald {
 namespace {
 
-// A task of 1000 documents of 2 s, the longest 40 s; the prior stands for ten of them.
+// A task of 1000 documents of 2 s, the longest 40 s. The prior counts as ten documents.
 struct Case {
   Case() {
     TaskEstimate prior;

@@ -26,7 +26,8 @@ TEST(ChooseRun, ADeviceChangesUsersOnlyForMoreThanAQuantum) {
   EXPECT_EQ(ChooseRun(runs, {{"a", kDispatchQuantumSeconds + 1}}, 1), 2);
 }
 
-// Two users with work for ever: neither gets ahead of the other by more than a quantum and a trial.
+// Two users with endless work: neither is ever ahead of the other by more than a quantum and a
+// trial.
 TEST(ChooseRun, NobodyStarves) {
   const std::vector<DispatchRun> runs = {{1, 0, "a"}, {2, 0, "b"}, {3, 0, "c"}};
   const std::map<int64_t, std::string> user = {{1, "a"}, {2, "b"}, {3, "c"}};

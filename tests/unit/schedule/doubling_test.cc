@@ -56,7 +56,8 @@ TEST(FreshSeconds, ARequestThatHasNotEndedSaysNothingOfOtherDevices) {
   EXPECT_DOUBLE_EQ(fresh.total(), 8);
 }
 
-// 4 s elsewhere: late when it is under way for more than twice that, and a second.
+// The trial takes 4 s elsewhere. It is late once it has been under way for more than twice that and
+// a second.
 TEST(Doubling, WhatIsUnderWayForLongIsExpectedToBeForAsLongAgain) {
   Doubling doubling(1);
   doubling.Report(10, 3, {{7, 10, 4}});
@@ -79,7 +80,7 @@ TEST(Doubling, ADeviceIsExpectedToBeAsSlowAsItHasBeen) {
   doubling.Report(10, 2, {{7, 10, 4}});
   EXPECT_TRUE(doubling.Next(10, 0, kNothingNew))
       << "at once: it will take 28 s where others take 4";
-  // Of what it has had for long, little is left.
+  // Little is left of the work that the device has had for long.
   doubling.Report(30, 2, {{7, 10, 4}});
   EXPECT_TRUE(doubling.Next(30, 0, kNothingNew)) << "it is late by its age";
   doubling.Report(30, 2, {{8, 2, 4}, {9, 29, 0.1}});
@@ -124,7 +125,16 @@ TEST(Doubling, WhatIsReportedAnewBeforeItIsGivenMayBeGone) {
   doubling.Forget(17);
 }
 
-// Against the plain search through all trials.
+// A trial failed on one device and ended on another. Neither has reported since.
+TEST(Doubling, AnotherDevicesReportDoesNotConfirmATrial) {
+  Doubling doubling(1);
+  doubling.Report(0, 1, {{7, -20, 1}});
+  doubling.Report(0, 2, {{7, -10, 1}});
+  EXPECT_FALSE(doubling.Next(1, 0, [&](int device) { doubling.Report(1, device, {}); }))
+      << "no device has it";
+}
+
+// Compared with a plain search through all trials.
 TEST(Doubling, TheFirstIsAlwaysTheOneDueForLongest) {
   std::mt19937_64 random(5);
   Doubling doubling(1);

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -138,13 +139,9 @@ TEST(OpenWork, RefusesEstimatesThatAreNoNumbers) {
   }
   EXPECT_DOUBLE_EQ(work.device_s(), 10) << "nothing of what was refused is left";
   EXPECT_EQ(work.tasks(), 1u);
-  try {
-    work.Expect(0, Costs(-1));
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_STREQ(e.what(),
-                 "estimate of task 'a task': device_s is -1, expected a finite number from 0 on");
-  }
+  const Error e = Caught([&] { work.Expect(0, Costs(-1)); });
+  EXPECT_STREQ(e.what(),
+               "estimate of task 'a task': device_s is -1, expected a finite number from 0 on");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
-// What must hold of every policy, whatever happens in whatever order: a driver plays devices that
-// ask, trials that end or fail, devices that are lost and come, and estimates that change; and,
-// where the policy has late trials computed twice, copies of them that come first or last, fail or
-// are lost.
+// Conditions that hold for every policy, in whatever order events come. A driver plays devices that
+// ask, trials that end or fail, devices that are lost and added, and estimates that change. If the
+// policy has late trials computed twice, their copies come first or last, fail or are lost.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -31,8 +30,8 @@ class Driver {
 
   void Play() {
     for (int step = 0; step < 60 + Below(300) && !testing::Test::HasFatalFailure(); ++step) Step();
-    // From here on nothing goes wrong: a policy that ends does so after each document was given
-    // once.
+    // From here on no fault occurs. Each document is given once more at most, and then the policy
+    // must end.
     int64_t asks_left = 10'000 + 100 * all_;
     while ((committed_ < all_ || work_.documents() > 0) && !testing::Test::HasFatalFailure()) {
       ASSERT_GT(asks_left--, 0) << "it does not end: " << committed_ << " of " << all_
@@ -52,7 +51,7 @@ class Driver {
   struct Trial {
     std::vector<std::pair<size_t, DocumentRange>> documents;
     int64_t number = 0;
-    int64_t partner = -1;  // its live copy, or what it is a copy of
+    int64_t partner = -1;  // its live copy, or its original
     bool copy = false;
     double since = 0;
   };
@@ -82,7 +81,7 @@ class Driver {
     commits_.emplace_back(static_cast<size_t>(documents), 0);
     held_.emplace_back(static_cast<size_t>(documents), false);
     doubled_.emplace_back(static_cast<size_t>(documents), false);
-    // Some are there from an earlier attempt at the run.
+    // Some documents are done since an earlier attempt at the run.
     std::vector<DocumentRange> open;
     for (int64_t first = 0; first < documents;) {
       const int64_t end = std::min(documents, first + 1 + Below(1000));
@@ -125,12 +124,12 @@ class Driver {
     }
   }
 
-  // A device may have asked for the next while it computes the last.
+  // A device may ask for the next trial while it computes the last one.
   void Ask(int device) {
     const std::vector<Cut> cuts = policy_->Next(work_, device);
     CheckEqual(cuts, twin_->Next(work_, device));
     if (cuts.empty()) {
-      // Only a policy that deals may keep something for another.
+      // Only a policy that deals may keep a trial for another device.
       if (std::string(policy_->name()) != "round-robin") {
         ASSERT_EQ(work_.documents(), 0) << "a device starves";
       }
@@ -142,8 +141,8 @@ class Driver {
     double seconds = 0, most_s = costs_.trial_max_s;
     int64_t count = 0;
     for (const Cut& cut : cuts) {
-      most_s = std::max(most_s,
-                        10 * work_.estimate(cut.task).prefix_s);  // a dear prefix makes them longer
+      // an expensive prefix makes trials longer
+      most_s = std::max(most_s, 10 * work_.estimate(cut.task).prefix_s);
       ASSERT_LT(cut.task, work_.tasks());
       ASSERT_TRUE(tasks.insert(cut.task).second)
           << "task " << cut.task << " stands in a trial twice";
@@ -189,7 +188,7 @@ class Driver {
     return nullptr;
   }
 
-  // What another device is late with, a second time.
+  // Computes another device's late trial a second time.
   void Copy(int device) {
     const auto late = doubling_.Next(now_, device, [this](int of) { Report(of); });
     if (!late) return;
@@ -215,7 +214,7 @@ class Driver {
     if (Trial* partner = Find(trial.partner)) partner->partner = -1;
   }
 
-  // Whichever commits first counts: a document that was computed twice may be there already.
+  // The first commit counts, so a document that was computed twice may be committed already.
   void Commit(size_t task, int64_t document) {
     int& commits = commits_[task][static_cast<size_t>(document)];
     if (commits > 0) {
@@ -241,7 +240,7 @@ class Driver {
     const Trial trial = trials.front();
     for (const auto& [task, range] : trial.documents) {
       for (int64_t d = range.first; d < range.end; ++d) {
-        // Who else holds them, holds them on: a copy's are those of its trial.
+        // Other holders keep the documents: those of a copy belong to its trial.
         if (!trial.copy || trial.partner >= 0) held_[task][static_cast<size_t>(d)] = false;
         Commit(task, d);
       }
@@ -253,7 +252,7 @@ class Driver {
     }
   }
 
-  // Of what it had, a part may have been committed before.
+  // Part of the trial may have been committed before.
   void Fail(int device) {
     std::vector<Trial>& trials = busy_[static_cast<size_t>(device)];
     if (trials.empty()) return;
@@ -269,14 +268,14 @@ class Driver {
       for (int64_t d = range.first; d < range.end; ++d) held_[task][static_cast<size_t>(d)] = false;
       for (int64_t d = range.first; d < range.first + done; ++d) Commit(task, d);
       range.first += done;
-      // In one piece, or in several.
+      // In one piece or in several.
       const int64_t middle = range.first + Below(static_cast<int>(range.size()) + 1);
       work_.PutBack(task, {middle, range.end});
       work_.PutBack(task, {range.first, middle});
     }
   }
 
-  // Any may be lost; those behind it are numbered anew.
+  // Any device may be lost. Devices after it get new numbers.
   void LoseOne() {
     if (busy_.size() == 1) return;
     const auto lost = busy_.begin() + Below(static_cast<int>(busy_.size()));
@@ -285,7 +284,7 @@ class Driver {
       if (!trial.copy) GiveBack(trial);
     }
     busy_.erase(lost);
-    // They are numbered anew: what was reported of each is another's.
+    // Devices have new numbers, so their earlier reports belong to others.
     for (int d = 0; d <= static_cast<int>(busy_.size()); ++d) doubling_.Forget(d);
     for (int d = 0; d < static_cast<int>(busy_.size()); ++d) Report(d);
     work_.SetDevices(static_cast<int>(busy_.size()));
@@ -313,10 +312,10 @@ class Driver {
   OpenWork work_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Policy> twin_;
-  std::vector<std::vector<Trial>> busy_;    // by device: what it has, the oldest first
-  std::vector<std::vector<int>> commits_;   // by task and document: how often
+  std::vector<std::vector<Trial>> busy_;    // by device: its trials, the oldest first
+  std::vector<std::vector<int>> commits_;   // by task and document: number of commits
   std::vector<std::vector<bool>> held_;     // by task and document
-  std::vector<std::vector<bool>> doubled_;  // by task and document: was copied
+  std::vector<std::vector<bool>> doubled_;  // by task and document: whether it was copied
   Corrections costs_of_;
   Doubling doubling_;
   double now_ = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -37,14 +38,10 @@ std::vector<Trial> WorkedOff(Policy* policy, OpenWork* work, int device) {
 
 TEST(MakePolicy, NamesAllAndRefusesOthers) {
   for (const std::string& name : PolicyNames()) EXPECT_EQ(MakePolicy(name)->name(), name);
-  try {
-    MakePolicy("elastik");
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-    EXPECT_NE(std::string(e.what()).find("'elastik'"), std::string::npos);
-    EXPECT_NE(std::string(e.what()).find("round-robin"), std::string::npos);
-  }
+  const Error e = Caught([&] { MakePolicy("elastik"); });
+  EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+  EXPECT_NE(std::string(e.what()).find("'elastik'"), std::string::npos);
+  EXPECT_NE(std::string(e.what()).find("round-robin"), std::string::npos);
 }
 
 TEST(Elastic, OfALittleKnownTaskADeviceIsFilledOnce) {
@@ -80,7 +77,7 @@ TEST(RoundRobin, LongScoringFirstThenTheLargestInTurn) {
   work.Add(Costs(0, 1), {{0, 8}});          // 8 s
   work.Add(Costs(1, 1), {{0, 1}});          // 1 s
   work.Add(Costs(2, 0.5, 0, 1), {{0, 2}});  // 1 s, and 2 s to score
-  // A quarter of a device's share of 10 s is 1.25 s: the first is cut into 7 parts.
+  // A quarter of a device's share of 10 s is 1.25 s, so the first task is cut into 7 parts.
   const auto policy = MakePolicy("round-robin");
   const Trial first = Pairs(policy->Next(work, 0));
   ASSERT_EQ(first.size(), 1u);
@@ -163,8 +160,8 @@ TEST(Elastic, ADearPrefixIsSharedByMoreDocuments) {
   EXPECT_GE(static_cast<double>(with) * 0.01, 10) << "0.1 s are 1 % of it";
 }
 
-// Each of eight devices computes a prefix of 20 s. In trials of 15 s it would be most of what they
-// do.
+// Each of eight devices computes a prefix of 20 s. With trials of 15 s the prefix would be most of
+// their work.
 TEST(Elastic, APrefixDearerThanATrialMakesTrialsLonger) {
   OpenWork work(8, 1, 1);
   TaskEstimate estimate = Costs(0, 0.5);

@@ -61,7 +61,7 @@ TEST(EstimateTask, AnotherModelIsScaledByItsWeights) {
 }
 
 TEST(EstimateTask, TokensAtTheRatesOfOtherTasks) {
-  // Two tasks that follow 1 ms a token in and 20 ms a token out.
+  // Two tasks that take 1 ms a token in and 20 ms a token out.
   TaskCost a = Ran("a", kHere, 0, 100), b = Ran("b", kHere, 0, 100);
   a.generates = b.generates = true;
   a.tokens_in = 1000, a.tokens_out = 50, a.device_s = 1 + 1;
@@ -72,7 +72,7 @@ TEST(EstimateTask, TokensAtTheRatesOfOtherTasks) {
   EXPECT_NEAR(unseen.estimate.request_s, (0.1 + 200 * 0.02) * 4, 1e-9)
       << "the limit may be reached";
   EXPECT_EQ(unseen.basis, "tokens, at the rates of 2 runs of other tasks");
-  // What it generated on another device holds here too.
+  // The tokens that it generated on another device hold here too.
   TaskCost elsewhere = Ran("t", {"cpu", "m7", 14e9}, 1000, 100);
   elsewhere.tokens_out = 10 * 30;
   EXPECT_NEAR(EstimateTask(Facts("t"), kHere, 4, {a, b, elsewhere}).estimate.device_s,
@@ -92,7 +92,7 @@ TEST(EstimateTask, ASharedPrefixCostsItsTokensAtTheRateOfTokensIn) {
   EXPECT_NEAR(EstimateTask(facts, kHere, 4, {a, b}).estimate.prefix_s, 80 * 0.001, 1e-9);
   EXPECT_NEAR(EstimateTask(facts, kHere, 4, {}).estimate.prefix_s, 80 * 14e9 / 1e12, 1e-9)
       << "a guess";
-  // The task's own runs are among what rates are fitted to.
+  // The rates are fitted to the task's own runs too.
   a.task_key = facts.key;
   const Prior known = EstimateTask(facts, kHere, 4, {a, b});
   EXPECT_EQ(known.basis, "1 run here");
@@ -100,7 +100,7 @@ TEST(EstimateTask, ASharedPrefixCostsItsTokensAtTheRateOfTokensIn) {
 }
 
 TEST(EstimateTask, RatesAreNeverNegative) {
-  // By least squares alone, tokens in would cost less than nothing.
+  // With least squares alone, the cost of tokens in would be negative.
   TaskCost a = Ran("a", kHere, 1, 100), b = Ran("b", kHere, 1, 100);
   a.tokens_in = 10, a.tokens_out = 100;
   b.tokens_in = 1000, b.tokens_out = 50;

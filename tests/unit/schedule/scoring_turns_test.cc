@@ -48,7 +48,7 @@ TEST(ScoringTurns, RunsOfOneUserGoInTurn) {
   EXPECT_EQ(turns.Choose({runs[0], runs[1]}, 6 * kSecond), 1);
 }
 
-// Users with work for ever on several processes: nobody gets ahead by more than a job for each
+// Users with endless work on several processes: nobody gets ahead by more than a job for each
 // process.
 TEST(ScoringTurns, NobodyStarves) {
   ScoringTurns turns;
@@ -56,7 +56,7 @@ TEST(ScoringTurns, NobodyStarves) {
   const std::map<int64_t, int64_t> job_s = {{1, 30}, {2, 3}, {3, 1}};
   constexpr int kProcesses = 3;
   std::map<int64_t, double> had;
-  std::vector<std::pair<int64_t, int64_t>> at(kProcesses, {0, 0});  // until when, of which run
+  std::vector<std::pair<int64_t, int64_t>> at(kProcesses, {0, 0});  // end of the job, and its run
   for (int64_t now = 0; now < 600; ++now) {
     for (int p = 0; p < kProcesses; ++p) {
       auto& [until, run] = at[static_cast<size_t>(p)];

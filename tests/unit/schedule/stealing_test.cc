@@ -8,8 +8,8 @@
 namespace evald {
 namespace {
 
-constexpr size_t kSecond = 0, kTenth = 1,
-                 kFree = 2;  // what a document of the task is expected to take
+// expected time of a document of the task
+constexpr size_t kSecond = 0, kTenth = 1, kFree = 2;
 
 OpenWork Work() {
   OpenWork work(4, 1, 1);
@@ -41,7 +41,7 @@ TEST(Stealing, TheLastHalfOfWhoeverIsFurthestBehind) {
 
 TEST(Stealing, HalfIsMeasuredInSecondsAcrossSlices) {
   Stealing stealing(0.1);
-  // 4 s, 2 s, 2 s: half of 8 are the last two slices.
+  // 4 s, 2 s, 2 s. Half of these 8 s are the last two slices.
   stealing.Report(0, 1, {{7, 0, kSecond, {0, 4}}, {7, 1, kTenth, {0, 20}}, {9, 0, kSecond, {6, 8}}},
                   Work());
   EXPECT_EQ(stealing.Next(0, 0)->documents,
@@ -87,13 +87,13 @@ TEST(Stealing, WhatIsExpectedToTakeNoTimeIsNotWorthALease) {
   Stealing stealing(0.1);
   stealing.Report(0, 1, {{7, 0, kFree, {0, 1000}}}, Work());
   EXPECT_FALSE(stealing.Next(0, 0));
-  // Behind something that does take time, it goes along.
+  // After a slice that does take time, it is taken along.
   stealing.Report(0, 1, {{7, 0, kSecond, {0, 4}}, {7, 1, kFree, {0, 1000}}}, Work());
   EXPECT_EQ(stealing.Next(0, 0)->documents,
             (std::vector<WaitingDocuments>{{7, 0, kSecond, {2, 4}}, {7, 1, kFree, {0, 1000}}}));
 }
 
-// Of 12 s the thief takes 5, for which it computes 2 s of prefix again: both end after 7.
+// Of 12 s the thief takes 5, and computes 2 s of prefix again. Both then end after 7 s.
 TEST(Stealing, WhatTheThiefComputesAgainIsPartOfWhatTheyShare) {
   OpenWork work(4, 1, 1);
   TaskEstimate estimate;
@@ -124,7 +124,7 @@ TEST(Stealing, TheVictimIsWhoHasMostBeyondThePrefix) {
   EXPECT_EQ(stealing.Next(0, 0)->documents, (std::vector<WaitingDocuments>{{8, 0, 1, {25, 30}}}));
 }
 
-// Against the plain search through all devices.
+// Compared with a plain search through all devices.
 TEST(Stealing, TheVictimIsAlwaysTheOneFurthestBehind) {
   std::mt19937_64 random(5);
   const OpenWork work = Work();

@@ -1,5 +1,5 @@
-// A fleet whose host is made up: what fails while one run is served, or over one message, is that
-// run's alone.
+// A fleet with a made-up host. A failure while one run is served, or over one message, affects that
+// run only.
 #include "orchestrator/service/fleet.h"
 
 #include <gtest/gtest.h>
@@ -13,16 +13,19 @@
 
 #include "base/clock.h"
 #include "base/file_hash.h"
+#include "base/jsonl.h"
 #include "evald/engine_info.h"
+#include "evald/generation.h"
 #include "orchestrator/config/eval_config.h"
 #include "orchestrator/service/process_id.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Its processes say what the test has them say.
+// A host whose processes send the messages that the test chooses.
 class FakeHost : public Host {
  public:
   explicit FakeHost(Events events) : events_(std::move(events)) {}
@@ -65,7 +68,7 @@ class FleetTest : public testing::Test {
   explicit FleetTest(double stall_timeout_s = 1800)
       : store_(folder_ / "state"),
         database_(&store_, &loop_, [](std::exception_ptr) { FAIL() << "the database"; }),
-        fleet_(&loop_, FleetOptions{.log_dir = folder_.path,
+        fleet_(&loop_, FleetOptions{.log_dir = folder_.path(),
                                     .worker_restarts_max = 3,
                                     .stall_timeout_s = stall_timeout_s,
                                     .needless_load_s = 0}) {
@@ -112,7 +115,7 @@ class FleetTest : public testing::Test {
     return run;
   }
 
-  // The loop runs until it is so.
+  // Runs the loop until `so` is true.
   void Until(const std::function<bool()>& so) {
     std::function<void()> look = [&] {
       if (so()) return loop_.Stop();
@@ -133,12 +136,12 @@ class FleetTest : public testing::Test {
     return ToJson(engine);
   }
 
-  // Both runs, planned: worker w0 has loaded what both need.
+  // Plans both runs: worker w0 has loaded the checkpoint that both need.
   void PlanBoth() {
     host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
     const protocol::Loaded loaded{"", Engine(), Json::object()};
     host_.Says("w0", loaded);
-    for (const auto& run : runs_) run->Loaded("w0", loaded);  // the second time is as once
+    for (const auto& run : runs_) run->Loaded("w0", loaded);  // a second call has no effect
     Until([&] {
       return std::all_of(runs_.begin(), runs_.end(),
                          [](const auto& run) { return run->planned() || run->over(); });
@@ -146,7 +149,7 @@ class FleetTest : public testing::Test {
     for (const auto& run : runs_) ASSERT_TRUE(run->planned()) << "it failed on the way";
   }
 
-  // Worker w0 has done what it was leased.
+  // Worker w0 has done its lease.
   void EndTrial(const protocol::Lease& lease) {
     for (const protocol::Slice& slice : lease.slices) {
       protocol::SliceDone done;
@@ -160,7 +163,7 @@ class FleetTest : public testing::Test {
     }
   }
 
-  // Until the worker is started for the `number`-th time: with what it is to compute.
+  // Waits until the worker is started for the `number`-th time. Returns its --settings.
   std::string StartedWith(size_t number) {
     Until([&] {
       fleet_.Tick();
@@ -171,17 +174,7 @@ class FleetTest : public testing::Test {
   }
   Json Worker() const { return fleet_.Workers()[0]; }
 
-  static fs::path MakeFolder() {
-    std::string name = (fs::temp_directory_path() / "evald-fleet-XXXXXX").string();
-    return ::mkdtemp(name.data());
-  }
-  struct Folder {
-    fs::path path = MakeFolder();
-    ~Folder() { fs::remove_all(path); }
-    fs::path operator/(const char* name) const { return path / name; }
-  };
-
-  Folder folder_;
+  TemporaryFolder folder_;
   Loop loop_;
   RunStore store_;
   DatabaseThread database_;
@@ -192,7 +185,7 @@ class FleetTest : public testing::Test {
   std::vector<std::shared_ptr<Evaluation>> runs_;
 };
 
-// A second host, whose agent may say what it likes.
+// A second host, whose agent may lie.
 class LyingHostTest : public FleetTest {
  protected:
   LyingHostTest() {
@@ -211,7 +204,22 @@ class LyingHostTest : public FleetTest {
     done.bytes = 100;
     return done;
   }
-  // A planned run, whose checkpoint both hosts have loaded.
+  // Writes the file that `done` reports, with an answer for each of its documents.
+  static void WriteAnswers(protocol::SliceDone* done) {
+    {
+      std::ofstream file(done->file);
+      for (int64_t document = done->first; document < done->end; ++document) {
+        Generation generation;
+        generation.doc_id = document;
+        generation.text = "2";
+        file << ToLine(ToJson(generation)) << '\n';
+      }
+    }
+    const FileHash content = HashOfFile(done->file);
+    done->bytes = content.bytes;
+    done->hash = content.hash;
+  }
+  // A planned run. Both hosts have loaded its checkpoint.
   std::shared_ptr<Evaluation> Planned() {
     const auto run = AddRun(0);
     liar_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
@@ -320,7 +328,7 @@ TEST_F(LyingHostTest, ThatReportsAFileThatIsNotThereHasItsSliceDoneAgain) {
   Until([&] { return !host_.Sent<protocol::Lease>().empty(); });
   EXPECT_FALSE(run->ending());
   const protocol::Lease again = host_.Sent<protocol::Lease>().back();
-  host_.Says("w0", DoneOf(again));  // which is believed
+  host_.Says("w0", DoneOf(again));  // this report is believed
   host_.Says("w0", protocol::TrialDone{again.trial, again.attempt, 1});
   Until([&] { return run->View(0).wants_scorers; });
 }
@@ -329,10 +337,7 @@ TEST_F(LyingHostTest, WhoseFileIsThereHasItCommitted) {
   const auto run = Planned();
   const protocol::Lease lease = LeasedTo(&liar_);
   protocol::SliceDone done = DoneOf(lease);
-  std::ofstream(done.file) << "{}\n";
-  const FileHash content = HashOfFile(done.file);
-  done.bytes = content.bytes;
-  done.hash = content.hash;
+  WriteAnswers(&done);
   liar_.Says("w0", done);
   liar_.Says("w0", protocol::TrialDone{lease.trial, lease.attempt, 1e8});
   Until([&] { return run->View(0).wants_scorers; });
@@ -365,9 +370,9 @@ TEST_F(LyingHostTest, IsForgottenWithItsProcesses) {
   EXPECT_EQ(fleet_.Hosts().size(), 1u);
   EXPECT_EQ(fleet_.HostState("gpu1"), "");
   EXPECT_EQ(fleet_.Workers().size(), 1u);
-  liar_.Says("w0", protocol::Want{1});  // late words
+  liar_.Says("w0", protocol::Want{1});  // a late message
   Ticks();
-  AddRun(0);  // which gets no row for a slot of nobody
+  AddRun(0);  // gets no row for a slot without a process
   LeasedTo(&host_);
   EXPECT_FALSE(run->ending());
 }
@@ -424,7 +429,7 @@ TEST_F(FleetTest, UsersShareTheMetricProcesses) {
   host_.Says("m0", protocol::Want{1});
   ASSERT_EQ(host_.Sent<protocol::Job>().size(), 1u);
   EXPECT_EQ(host_.Sent<protocol::Job>()[0].run, first->id());
-  host_.Says("m0", protocol::Want{1});  // it has ended the job, somehow
+  host_.Says("m0", protocol::Want{1});  // it has ended the job in some way
   ASSERT_EQ(host_.Sent<protocol::Job>().size(), 2u);
   EXPECT_EQ(host_.Sent<protocol::Job>()[1].run, third->id())
       << "and not the next run of ann, who has had her turn";
@@ -435,7 +440,7 @@ TEST_F(FleetTest, WhatFailsOverAMessageOfNoRunEndsNone) {
   fleet_.on_change = [](const std::string&) {
     throw Error(ErrorKind::kInfrastructure, "nobody can be told");
   };
-  PlanBoth();  // the worker comes to be there, loads, and is ready
+  PlanBoth();  // the worker says hello, loads and is ready
   fleet_.on_change = nullptr;
   EXPECT_FALSE(first->ending());
   EXPECT_FALSE(second->ending());
@@ -477,7 +482,7 @@ TEST_F(FleetTest, ARunThatChangesByItselfIsLookedAtInATurnOfItsOwn) {
   Until([&] { return !host_.Sent<protocol::Lease>().empty(); });
 }
 
-// As an agent describes it to a new orchestrator.
+// An agent's description of the worker to a new orchestrator.
 protocol::HeldProcess HeldWorker(const std::string& tag, const Json& engine) {
   protocol::HeldProcess held{
       "w0", "evald-worker", {"--engine", "emulated", "--settings", "its own"}, tag, 77, engine};
@@ -516,7 +521,7 @@ TEST_F(FleetTest, AHostsProcessesThatItHasNoSlotForAreEndedAndWhatMakesNoSenseIs
   EXPECT_EQ(Worker()["pid"], 0) << "nothing of it was taken";
 }
 
-// More often than a worker is started again (worker_restarts_max).
+// More runs than restarts of a worker (worker_restarts_max).
 constexpr int kRunsMany = 8;
 const protocol::Hello kWithoutEngine{protocol::kVersion, "worker", "w0", 1, Json(), ""};
 const Json kGood = {{"name", "emulated"}, {"delay_ms", 1}};
@@ -534,7 +539,7 @@ TEST_F(FleetTest, SettingsThatAWorkerRefusesEndTheirRunAloneAndCostTheDeviceNoth
     EXPECT_EQ(host_.sent.size(), sent) << "it has no engine to load anything with";
     if (i % 2 == 0)
       host_.Says("w0", protocol::TrialFailed{-1, 0, false, "key 'delay_ms': too much", false});
-    host_.Ends("w0", {2, 0, ""});  // some say no more than that
+    host_.Ends("w0", {2, 0, ""});  // some workers report no more than that
     ASSERT_TRUE(runs_[i]->ending());
     for (size_t other = i + 1; other < runs_.size(); ++other) EXPECT_FALSE(runs_[other]->ending());
     const RunEnding ending = runs_[i]->TakeEnding();
@@ -570,7 +575,7 @@ TEST_F(FleetTest, RestartsThatOneRunsSettingsUsedUpAreThereForAnother) {
   StartedWith(1);
   const protocol::Loaded loaded{"", Engine(), Json::object()};
   host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
-  host_.Says("w0", loaded);  // others have it, so that its end counts against the worker
+  host_.Says("w0", loaded);  // other workers have loaded it, so the end counts against the worker
   const auto good = AddRun(0, kGood);
   size_t starts = 1;
   for (; host_.started.back().tag.find("100") != std::string::npos && starts < 50; ++starts) {
@@ -582,7 +587,7 @@ TEST_F(FleetTest, RestartsThatOneRunsSettingsUsedUpAreThereForAnother) {
   EXPECT_FALSE(good->ending());
 }
 
-// The worker is there, and was sent the run's checkpoint.
+// The worker is there and was sent the run's checkpoint.
 class FleetLoadTest : public FleetTest {
  protected:
   explicit FleetLoadTest(double stall_timeout_s = 1800) : FleetTest(stall_timeout_s) {
@@ -614,7 +619,7 @@ TEST_F(FleetLoadTest, ALoadThatNoRunNeedsAnyMoreEndsForTheNextRun) {
   StartedWith(2);
   EXPECT_EQ(Worker()["restarts"], 0) << "the device is not at fault";
   for (size_t start = 2; StartedWith(start) != R"({"delay_ms":1})";
-       ++start) {  // it may be asked to leave once more
+       ++start) {  // the worker may be asked to stop once more
     ASSERT_LT(start, 4u) << "the next run gets no worker";
     host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
     TickFor(std::chrono::milliseconds(20));
@@ -631,7 +636,7 @@ TEST_F(FleetLoadTest, ALoadThatARunOfTheSameNeedsGoesOn) {
   EXPECT_TRUE(host_.Sent<protocol::Stop>().empty());
 }
 
-// Here a load stalls at once.
+// In these tests a load stalls at once.
 class FleetStallTest : public FleetLoadTest {
  protected:
   FleetStallTest() : FleetLoadTest(0) {}

@@ -27,18 +27,25 @@ TEST(GateTurnsTest, OneAtATimeUsersTakeTurns) {
   EXPECT_EQ(begun, (std::vector<std::string>{"ada1", "bob4", "ada2", "bob5", "ada3"}));
 }
 
-TEST(GateTurnsTest, WhoHasFewestAtWorkIsNext) {
+TEST(GateTurnsTest, AUserHasOneAtWork) {
   Turns turns;
   for (int64_t run : {1, 2, 3}) turns.Add(run, "ada", 0);
   EXPECT_EQ(Next(&turns), "ada1");
-  EXPECT_EQ(Next(&turns), "ada2") << "nobody else waits";
+  EXPECT_EQ(Next(&turns), "none") << "others may come";
   turns.Add(4, "bob", 0);
   turns.Add(5, "bob", 0);
-  turns.Done("ada");
   EXPECT_EQ(Next(&turns), "bob4");
+  EXPECT_EQ(Next(&turns), "none");
   turns.Done("ada");
-  EXPECT_EQ(Next(&turns), "ada3") << "bob has one at work";
-  EXPECT_EQ(Next(&turns), "bob5");
+  EXPECT_EQ(Next(&turns), "ada2");
+}
+
+TEST(GateTurnsTest, WithoutTokensTheyAreEverybodys) {
+  Turns turns;
+  turns.Add(1, "", 0);
+  turns.Add(2, "", 0);
+  EXPECT_EQ(Next(&turns), "1");
+  EXPECT_EQ(Next(&turns), "2");
   EXPECT_EQ(Next(&turns), "none");
 }
 

@@ -23,7 +23,7 @@ TEST(JudgingTest, OneJudgementOfAUserAtATimeAndAnotherUserIsJudgedMeanwhile) {
         "ada",
         [&] {
           most = std::max(most.load(), ++at_work);
-          bob_judged.wait();  // as long as bob's has not been judged, one of ada's is
+          bob_judged.wait();  // ada's judgement takes until bob's is done
           --at_work;
         },
         heard);

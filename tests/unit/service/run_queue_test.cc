@@ -5,7 +5,7 @@
 namespace evald {
 namespace {
 
-// The queue only asks whether there is one.
+// The queue only asks whether a run has an evaluation.
 std::shared_ptr<Evaluation> SomeEvaluation() {
   static char here;
   return {std::shared_ptr<void>(), reinterpret_cast<Evaluation*>(&here)};
@@ -24,6 +24,10 @@ class RunQueueTest : public testing::Test {
   void Start(const std::string& id) {
     queue_.Find(id)->evaluation = SomeEvaluation();
     queue_.Find(id)->state = "preparing";
+  }
+  static QueuedRun* Stage(QueuedRun* run) {
+    run->config.checkpoint = "/checkpoint";
+    return run;
   }
   std::string Next(int active_max) {
     const QueuedRun* next = queue_.Next(active_max);
@@ -49,9 +53,92 @@ TEST_F(RunQueueTest, AUserWhoHasRunsAtWorkWaitsForTheFirstOfOthers) {
   Start("ada2");
   Add("bob1", "bob");
   EXPECT_EQ(queue_.Waiting(), (Ids{"bob1", "ada3"}));
-  EXPECT_EQ(Next(2), "none");
+  EXPECT_EQ(Next(1), "none");
   queue_.Remove(1);
   EXPECT_EQ(Next(2), "bob1");
+}
+
+TEST_F(RunQueueTest, ThePlacesAreNoOneUsersAlone) {
+  Add("ada1", "ada");
+  Add("ada2", "ada");
+  Start("ada1");
+  Start("ada2");
+  Add("ada3", "ada");
+  Add("bob1", "bob");
+  EXPECT_EQ(Next(2), "bob1");
+  Start("bob1");
+  Add("bob2", "bob");
+  EXPECT_EQ(Next(2), "none");
+  Add("cy1", "cy");  // both places are taken, each by a user
+  EXPECT_EQ(Next(2), "none");
+  queue_.Remove(2);
+  EXPECT_EQ(Next(2), "none");
+  queue_.Remove(1);
+  EXPECT_EQ(Next(2), "ada3");  // the oldest run of the users who have no active run
+}
+
+TEST_F(RunQueueTest, RisingPrioritiesGiveOneUserNoMoreThanTwiceThePlaces) {
+  for (int priority = 0; priority < 5; ++priority) {
+    const std::string id = "ada" + std::to_string(priority);
+    Add(id, "ada", priority);
+    EXPECT_EQ(Next(2), priority < 4 ? id : "none");
+    if (priority < 4) Start(id);
+  }
+  Add("bob1", "bob", -100);
+  EXPECT_EQ(Next(2), "bob1");
+}
+
+TEST_F(RunQueueTest, ARunWithoutRoomIsPassed) {
+  Stage(Add("big", "mal", 50))->no_room = true;
+  EXPECT_EQ(Next(2), "none");
+  Stage(Add("ada1", "ada"));
+  EXPECT_EQ(Next(2), "ada1");
+}
+
+TEST_F(RunQueueTest, ARunWithoutRoomIsNotPassedForEver) {
+  QueuedRun* big = Stage(Add("big", "mal"));
+  big->no_room = true;
+  Stage(Add("ada1", "ada"));
+  Start("ada1");
+  Stage(Add("ada2", "ada"));
+  for (int i = 0; i < RunQueue::kPassesMax; ++i) {
+    EXPECT_EQ(Next(2), "ada2");
+    queue_.CountPass(*queue_.Find("ada2"));
+  }
+  EXPECT_EQ(Next(2), "none");  // ada1's room is kept for ada1
+  Add("no checkpoint", "ada");
+  EXPECT_EQ(Next(2), "no checkpoint");
+  Stage(Add("urgent", "ada", 1));
+  EXPECT_EQ(Next(2), "urgent");
+  queue_.Remove(queue_.Find("urgent")->number);
+  queue_.Find("ada1")->paused = true;  // a paused run gives nothing back
+  EXPECT_EQ(Next(2), "ada2");
+}
+
+TEST_F(RunQueueTest, OnlyRunsAtWorkReleaseRoom) {
+  Stage(Add("ada1", "ada"));
+  EXPECT_FALSE(queue_.RoomMayCome());
+  Start("ada1");
+  EXPECT_TRUE(queue_.RoomMayCome());
+  queue_.Find("ada1")->paused = true;
+  EXPECT_FALSE(queue_.RoomMayCome());
+  Add("ada2", "ada");
+  Start("ada2");  // nothing is staged for this run
+  EXPECT_FALSE(queue_.RoomMayCome());
+}
+
+TEST_F(RunQueueTest, UsersTakeTurnsInLookingForRoom) {
+  const std::pair<const char*, int64_t> looked[] = {{"ada", 5}, {"ada", 2}, {"bob", 4}};
+  for (const auto& [user, at] : looked) {
+    QueuedRun* run = Add(user + std::to_string(at), user);
+    run->no_room = true;
+    run->looked_us = at;
+  }
+  EXPECT_EQ(queue_.LookedAtLongestAgo()->id, "bob4");
+  queue_.Find("bob4")->looked_us = 6;
+  EXPECT_EQ(queue_.LookedAtLongestAgo()->id, "ada2");
+  queue_.Find("ada2")->looked_us = 7;
+  EXPECT_EQ(queue_.LookedAtLongestAgo()->id, "bob4");
 }
 
 TEST_F(RunQueueTest, PriorityGoesBeforeTurns) {

@@ -1,4 +1,4 @@
-// What files and rows of the database say may be anything.
+// Files and rows of the database may contain anything.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

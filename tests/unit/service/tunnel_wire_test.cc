@@ -15,7 +15,7 @@ class TunnelWireTest : public testing::Test {
     ends_.wire->on_closed = [this](const std::string& why) { closed_ = why; };
     ends_.wire->on_line = [](const std::string&) {};
   }
-  // What has been posted is done.
+  // Waits until all posted work is done.
   void Settle() {
     loop_.Post([this] { loop_.Stop(); });
     loop_.Run();

@@ -1,10 +1,11 @@
-// Workload and cluster files: what is understood, and what is refused with its place.
+// Workload and cluster files: keys that are understood, and keys that are refused with their place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/file.h"
 #include "evald/error.h"
 #include "orchestrator/simulate/presets.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -60,13 +61,7 @@ std::string Changed(std::string text, const std::string& from, const std::string
 
 template <typename Parse>
 std::string Problem(Parse parse, const std::string& text) {
-  try {
-    parse(text, "file.yaml");
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-    return e.what();
-  }
-  return "";
+  return CaughtText([&] { parse(text, "file.yaml"); }, ErrorKind::kUsage);
 }
 
 std::string WorkloadProblem(const std::string& from, const std::string& to) {
@@ -206,12 +201,7 @@ TEST(Presets, AreWholeAndSayWhatTheyHold) {
 
 TEST(Presets, WhatIsNotThereIsRefusedWithWhatIs) {
   const auto problem = [](const auto& find, const std::string& name) -> std::string {
-    try {
-      find(name);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+    return CaughtText([&] { find(name); });
   };
   EXPECT_THAT(problem(FindPreset, "acme-7b-64"),
               HasSubstr("no preset is called 'acme-7b-64'; did you mean 'acme-7b-63'?"));

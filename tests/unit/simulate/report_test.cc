@@ -1,4 +1,4 @@
-// What is made of simulations: percentiles, tables, pictures and traces.
+// Reports of simulations: percentiles, tables, pictures and traces.
 #include "orchestrator/simulate/report.h"
 
 #include <gmock/gmock.h>
@@ -6,14 +6,15 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <regex>
 
 #include "base/file.h"
 #include "base/jsonl.h"
+#include "base/regex.h"
 #include "orchestrator/simulate/gantt.h"
 #include "orchestrator/simulate/presets.h"
 #include "orchestrator/simulate/spans.h"
 #include "orchestrator/simulate/trace.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -99,7 +100,7 @@ TEST(RunScenario, EveryDocumentIsScoredAndNothingBeatsTheBound) {
     for (const double at : policy.task_scored_s) EXPECT_GT(at, 0);
     double sum = 0;
     for (const auto& [cause, share] : policy.device_time) sum += share;
-    // A warm device that has to prepare does so while it computes what it has.
+    // A warm device that has to prepare does so while it computes its trial.
     const bool at_once = policy.decouplings.stay_warm && !policy.decouplings.prepare_once;
     EXPECT_NEAR(sum, 1, at_once ? 0.5 : 1e-9);
   }
@@ -109,7 +110,7 @@ TEST(RunScenario, TasksAreReportedInTheOrderOfTheFile) {
   Scenario scenario = Small();
   scenario.policies = {"elastic"};
   scenario.draws = 4;
-  // One document that takes 0.01 s for each of 20,000 tokens, which is longer than everything else.
+  // One document takes 0.01 s for each of 20,000 tokens, longer than all other work.
   scenario.workload.datasets[4] = Dataset(4, "d4", 1, 20'000, 0.5);
   scenario.workload.datasets[4].generated_tokens.p95 = 0;
   const ScenarioResult result = Simulated(scenario);
@@ -156,7 +157,8 @@ TEST(Report, ThePublishedFiguresStandOnlyBesideWhatTheyAreOf) {
 }
 
 TEST(Spans, FollowOneAnotherOnEachDevice) {
-  // A cold trial that loads within its lease and scores after; a warm device's trials that overlap.
+  // A cold trial that loads within its lease and scores afterwards, and overlapping trials of a
+  // warm device.
   const auto by_device = SpansByDevice({{0, "generate", 0, 10, "a"},
                                         {0, "start", 0, 2, ""},
                                         {0, "load", 2, 5, ""},
@@ -185,26 +187,26 @@ TEST(Gantt, HasARowForEachDeviceOfEachPolicyAndNothingThatRuns) {
   for (const std::string& policy : PolicyNames())
     EXPECT_THAT(svg, HasSubstr(">" + policy + "</tspan>"));
   EXPECT_EQ(svg.find("<script"), std::string::npos);
-  // The idle background: one stretch a device.
-  const std::regex idle("fill=\"#e2e2e2\" d=\"([^\"]*)\"");
-  auto found = std::sregex_iterator(svg.begin(), svg.end(), idle);
-  int policies = 0;
-  for (; found != std::sregex_iterator(); ++found, ++policies) {
-    const std::string path = (*found)[1];
-    EXPECT_EQ(std::count(path.begin(), path.end(), 'M'), 4);
+  // The background for idle time: one stretch for each device.
+  const Regex idle("fill=\"#e2e2e2\" d=\"([^\"]*)\"", {});
+  const std::vector<Regex::Match> paths = idle.FindAll(svg);
+  EXPECT_EQ(paths.size(), 6u);
+  for (const Regex::Match& path : paths) {
+    const auto begin = svg.begin();
+    EXPECT_EQ(std::count(begin + static_cast<ptrdiff_t>(path[1].begin),
+                         begin + static_cast<ptrdiff_t>(path[1].end), 'M'),
+              4);
   }
-  EXPECT_EQ(policies, 6);
 }
 
 TEST(Trace, EachRowIsFilledUpToItsPolicysEndWithoutOverlap) {
   Scenario scenario = Small();
   scenario.keep_spans = 1;
   const ScenarioResult result = Simulated(scenario);
-  const auto path =
-      std::filesystem::temp_directory_path() / ("evald-simulated-" + std::to_string(::getpid()));
+  const TemporaryFolder folder;
+  const auto path = folder / "trace.json";
   WriteTrace(path, MakeReport(scenario, result), result);
   const Json trace = ParseJson(ReadFile(path), "trace");
-  std::filesystem::remove(path);
   std::map<int64_t, int64_t> ends;
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] != "X") continue;

@@ -17,7 +17,7 @@ TEST(SharedLink, OneTransferHasAllOfIt) {
 TEST(SharedLink, TwoShareIt) {
   SharedLink link(100);
   link.Begin(0, 1, 1000);
-  link.Begin(5, 2, 1000);  // 500 of the first are left: both at 50 a second
+  link.Begin(5, 2, 1000);  // 500 of the first are left; both now move at 50 a second
   EXPECT_EQ(link.FirstEnd()->transfer, 1);
   EXPECT_DOUBLE_EQ(link.FirstEnd()->time, 15);
   link.End(15, 1);  // 500 of the second are left
@@ -31,7 +31,7 @@ TEST(SharedLink, WhatNobodyWantsAnyMoreLeavesTheRestToTheOthers) {
   SharedLink link(100);
   link.Begin(0, 1, 1000);
   link.Begin(0, 2, 4000);
-  link.End(10, 1);  // 500 each have gone
+  link.End(10, 1);  // 500 of each have gone
   EXPECT_DOUBLE_EQ(link.FirstEnd()->time, 45);
 }
 

@@ -8,8 +8,9 @@
 namespace evald {
 namespace {
 
-// Both devices lease at 15.5 s. At 20 s the second is lost with its dataset, of which it has begun
-// five. The first takes it when its own runs low, and computes it from 25.5 s on.
+// Both devices lease at 15.5 s. At 20 s the second device is lost with its dataset. It has begun
+// five documents of the dataset. The first device takes over that dataset when little of its own
+// work is left, and computes it from 25.5 s on.
 TEST(SimulationFaults, WhatALostNodeHadIsComputedAgain) {
   Simulation::Options options;
   options.policy = "decoupled-fifo";
@@ -24,7 +25,8 @@ TEST(SimulationFaults, WhatALostNodeHadIsComputedAgain) {
 }
 
 // Two nodes with a slot each score four jobs of four documents, 40 s each, from about 20 s on. One
-// is lost at 30 s, with the job that it has run for ten seconds: the other does all that is left.
+// node is lost at 30 s, with the job that it has run for ten seconds. The other does all that is
+// left.
 TEST(SimulationFaults, TheSlotsOfALostNodeAreLostWithIt) {
   Simulation::Options options;
   options.policy = "decoupled-fifo";
@@ -37,7 +39,7 @@ TEST(SimulationFaults, TheSlotsOfALostNodeAreLostWithIt) {
   EXPECT_DOUBLE_EQ(result.makespan_s, 15.5 + 4 * 40);
 }
 
-// It has generated, and is scoring: the scores are lost with it.
+// The node has generated and is scoring. The scores are lost with the node.
 TEST(SimulationFaults, ACoupledNodeIsLostWhileItScores) {
   Simulation::Options options;
   options.policy = "coupled";
@@ -60,7 +62,7 @@ TEST(SimulationFaults, ANodeIsLostBeforeItHasAnything) {
   }
 }
 
-// Whatever the policy, the tasks, what was expected of them, and what goes wrong.
+// For any policy, tasks, estimates and faults.
 TEST(SimulationFaults, EveryDocumentIsScoredOnceAndNothingIsFasterThanTheBound) {
   int64_t doubled = 0;
   for (uint64_t seed = 0; seed < 500; ++seed) {

@@ -1,4 +1,4 @@
-// Simulations worked out by hand: see tiny.h for what things take.
+// Simulations worked out by hand. tiny.h gives the times.
 
 #include "orchestrator/simulate/simulation.h"
 
@@ -65,7 +65,7 @@ TEST(Simulation, PlacesComputeSideBySide) {
 TEST(Simulation, ScoringBehindTheLastGeneration) {
   SimCluster cluster = TinyCluster();
   SimTask task = TinyTask(0, std::vector<float>(8, 1), 10);
-  task.slow_scoring = true;  // jobs of four documents
+  task.slow_scoring = true;  // gives jobs of four documents
   EXPECT_DOUBLE_EQ(Simulate(cluster, {task}, "decoupled-fifo").makespan_s, 15.5 + 8 + 80);
   cluster.score_slots_per_node = 2;
   EXPECT_DOUBLE_EQ(Simulate(cluster, {task}, "decoupled-fifo").makespan_s, 15.5 + 8 + 40);
@@ -85,15 +85,15 @@ TEST(Simulation, APrefixIsComputedAgainWhereAGroupIsCut) {
   task.place_s[0] += 7;
   EXPECT_DOUBLE_EQ(Simulate(TinyCluster(), {task}, "decoupled-fifo").makespan_s, 15.5 + 307)
       << "one trial";
-  // Four parts: three of them compute it once more. Each is an engine of its own.
+  // Four parts. Three of them compute the prefix again, each with an engine of its own.
   const SimResult parts = Simulate(TinyCluster(), {task}, "round-robin");
   EXPECT_EQ(parts.trials, 4);
   EXPECT_NEAR(parts.makespan_s, 10 + 4 * (5 + 5 + 3 + 0.5) + 307 + 3 * 7, 1e-9);
 }
 
-// A prefix of 20 s and 150 s of documents for each of eight devices, one place each: in trials of
-// 15 s it would be computed ten times over by each, and take 2.3 times as long as the documents
-// alone.
+// Each of eight devices, with one place each, has a prefix of 20 s and 150 s of documents. With
+// trials of 15 s each device would compute the prefix ten times, and take 2.3 times as long as for
+// the documents alone.
 TEST(Simulation, APrefixDearerThanATrialIsNotComputedAgainAndAgain) {
   SimCluster cluster = TinyCluster(1, 8);
   cluster.lease_s = 0.005;
@@ -116,7 +116,7 @@ TEST(Simulation, TwoDevicesEndTogether) {
   EXPECT_LT(result.idle_share, 0.012) << "half of one document in 51";
 }
 
-// What was believed to be short takes long: who has nothing left takes it from who has.
+// Tasks that were believed to be short take long. Idle devices take work from busy ones.
 TEST(Simulation, IdleDevicesTakeFromStragglers) {
   SimCluster cluster = TinyCluster(1, 4);
   cluster.lease_s = 0.005;
@@ -132,8 +132,8 @@ TEST(Simulation, IdleDevicesTakeFromStragglers) {
 }
 
 // The first of four devices takes ten times as long as it says. It has begun two documents of a
-// minute, and would be at them for ten: the others, who are done with 24 after four minutes,
-// compute those again.
+// minute, and would take ten minutes for them. The others are done with 24 documents after four
+// minutes, and compute those two again.
 TEST(Simulation, WhatASlowDeviceHasBegunIsComputedByAnother) {
   SimCluster cluster = TinyCluster(1, 4);
   cluster.places = 2;
@@ -155,7 +155,7 @@ TEST(Simulation, WhatASlowDeviceHasBegunIsComputedByAnother) {
   EXPECT_EQ(even.documents_again, 0);
 }
 
-// With all places taken a device would only keep what it took, and have it taken back, for ever.
+// A device whose places are all taken would only keep stolen work, and lose it again, forever.
 TEST(Simulation, WhoHasNoPlaceFreeTakesNothing) {
   SimCluster cluster = TinyCluster(1, 2);
   cluster.places = 2;
@@ -166,8 +166,8 @@ TEST(Simulation, WhoHasNoPlaceFreeTakesNothing) {
   EXPECT_LT(result.trials, 20);
 }
 
-// Of two tasks the one that was believed to have short requests has long ones. A few are tried out
-// at the start, and are late: so the rest of them does not come last.
+// Two tasks. The one that was believed to have short requests has long ones. A few of its requests
+// are tried at the start and are late, so the rest of them does not come last.
 TEST(Simulation, ARequestThatIsLateTellsSoBeforeItEnds) {
   SimCluster cluster = TinyCluster(1, 4);
   cluster.places = 4;

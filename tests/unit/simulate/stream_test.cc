@@ -1,4 +1,4 @@
-// Several checkpoints on the same devices, and a day of a cluster's jobs: against figures by hand.
+// Several checkpoints on the same devices, and a day of a cluster's jobs, against figures by hand.
 #include "orchestrator/simulate/stream.h"
 
 #include <gmock/gmock.h>
@@ -7,6 +7,7 @@
 #include "evald/error.h"
 #include "orchestrator/simulate/job_day.h"
 #include "orchestrator/simulate/presets.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -23,7 +24,7 @@ Scenario TwoDevices() {
   return scenario;
 }
 
-// One trial on each device, of 4 and of 8 s; scoring ends 0.9 s after the devices are free.
+// One trial on each device, of 4 and of 8 s. Scoring ends 0.9 s after the devices are free.
 ScenarioResult Warm(int checkpoints) {
   SimResult draw;
   draw.makespan_s = 10;
@@ -48,8 +49,8 @@ TEST(Stream, WithTimeBetweenThemEachTakesWhatItTakesAlone) {
 
 TEST(Stream, ADeviceThatIsFreeTakesTheNextCheckpointAndStagingGoesOnBeside) {
   const StreamReport report = MakeStream(TwoDevices(), Warm(2), 6);
-  // The second is staged at 7. Its first trial goes to the device that is free at 5.1, its second
-  // to the one that is free at 9.1: 9.1 + 0.1 + 8 + 0.9 - 6.
+  // The second checkpoint is staged at 7. Its first trial goes to the device that is free at 5.1,
+  // its second trial to the one that is free at 9.1: 9.1 + 0.1 + 8 + 0.9 - 6.
   EXPECT_NEAR(report.policies[0].latency_s[1], 12.1, 1e-9);
   EXPECT_NEAR(report.policies[0].load, (4.1 + 8.1) / 2 / 6, 1e-9);
   EXPECT_FALSE(report.policies[0].keeps_up());
@@ -118,8 +119,7 @@ TEST(JobDay, WhatIsTakenApartHoldsDevicesForTheGenerationOnly) {
     SCOPED_TRACE(of.lengths);
     const JobDayReport::OfPolicy &coupled = of.policies[0], &fifo = of.policies[1],
                                  &elastic = of.policies[2];
-    // Checkpoints at random: their number is off by some parts in a hundred, and the last ends
-    // later.
+    // Checkpoints come at random. Their number is off by a few percent, and the last ends later.
     EXPECT_NEAR(coupled.held_share, 0.85, 0.15);
     EXPECT_NEAR(coupled.generate_share, 0.515, 0.001);
     EXPECT_GT(fifo.generate_share, 0.98);
@@ -136,7 +136,7 @@ TEST(JobDay, OneJobOnADeviceOfItsOwnTakesItsParts) {
   day.datasets = 1;
   day.days = 2'000;
   const JobDayReport report = SimulateJobDay(day);
-  // Alone, a coupled job takes its length and the lease: so do the latencies' percentiles.
+  // A coupled job that is alone takes its length and the lease. So do the latencies' percentiles.
   const JobLengths& seren = PublishedJobLengths()[0];
   EXPECT_NEAR(report.clusters[0].policies[0].latency_s.p50, seren.Quantile(0.5),
               seren.Quantile(0.5) * 0.25);
@@ -147,13 +147,9 @@ TEST(JobDay, OneJobOnADeviceOfItsOwnTakesItsParts) {
 TEST(JobDay, APolicyWhosePartsAreNotPublishedIsRefused) {
   JobDay day = ThreeDays();
   day.policies = {"round-robin"};
-  try {
-    SimulateJobDay(day);
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-    EXPECT_THAT(e.what(), HasSubstr("coupled, decoupled-fifo, elastic"));
-  }
+  const Error e = Caught([&] { SimulateJobDay(day); });
+  EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+  EXPECT_THAT(e.what(), HasSubstr("coupled, decoupled-fifo, elastic"));
 }
 
 }  // namespace

@@ -8,8 +8,9 @@
 
 namespace evald {
 
-/// A cluster small enough to follow by hand: 10 bytes of weights take 10 s from storage and 5 s
-/// over PCIe; an engine starts in 5 s, a dataset is prepared in 3 s, a lease takes half a second.
+/// A cluster small enough to follow by hand. 10 bytes of weights take 10 s from storage and 5 s
+/// over PCIe. An engine starts in 5 s, a dataset is prepared in 3 s, and a lease takes half a
+/// second.
 inline constexpr double kTinyWeights = 10;
 
 inline SimCluster TinyCluster(int nodes = 1, int devices_per_node = 1) {

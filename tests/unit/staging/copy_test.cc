@@ -8,13 +8,14 @@
 #include "orchestrator/staging/fingerprint.h"
 #include "orchestrator/staging/reserve.h"
 #include "staging_fixture.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::Bytes;
-using testing::ErrorOf;
 using ::testing::HasSubstr;
 using testing::Put;
 
@@ -32,7 +33,7 @@ class CopyTest : public ::testing::Test {
     return CopyTree(source_, stamps, target_, options, hooks);
   }
 
-  testing::TempFolder temp_;
+  TemporaryFolder temp_;
   fs::path source_ = temp_.path() / "source";
   fs::path target_;
   int copies_ = 0;
@@ -59,7 +60,7 @@ TEST_F(CopyTest, FingerprintsAreThoseOfAnotherImplementation) {
         }
       }
     }
-    EXPECT_EQ(Copy(stamps, {}).fingerprint, golden_case["fingerprint"]);
+    EXPECT_EQ(Copy(stamps, {}).fingerprint, golden_case["fingerprint"].get<std::string>());
     for (const std::string& name : names) {
       EXPECT_EQ(ReadFile(target_ / name), ReadFile(source_ / name)) << name;
     }
@@ -129,33 +130,33 @@ TEST_F(CopyTest, WhatDescribesTheWeightsComesFirst) {
 TEST_F(CopyTest, StopsWhenCancelledOrWhenAHookThrows) {
   Put(source_ / "a", Bytes(3 * kHashChunkBytes, 1));
   const std::atomic<bool> cancel{true};
-  EXPECT_THAT(ErrorOf([&] { Copy(Stamps({"a"}), {}, {.cancel = &cancel}); }),
+  EXPECT_THAT(CaughtText([&] { Copy(Stamps({"a"}), {}, {.cancel = &cancel}); }),
               HasSubstr("was cancelled"));
   CopyHooks hooks;
   hooks.progress = [](uint64_t, uint64_t) {
     throw Error(ErrorKind::kInfrastructure, "told too much");
   };
-  EXPECT_THAT(ErrorOf([&] { Copy(Stamps({"a"}), {}, hooks); }), HasSubstr("told too much"));
+  EXPECT_THAT(CaughtText([&] { Copy(Stamps({"a"}), {}, hooks); }), HasSubstr("told too much"));
 }
 
 TEST_F(CopyTest, RefusesASourceThatChanges) {
   Put(source_ / "a", Bytes(100'000, 1));
   std::vector<FileStamp> stamps = Stamps({"a"});
   Put(source_ / "a", Bytes(100'001, 1));
-  EXPECT_THAT(ErrorOf([&] { Copy(stamps, {}); }),
+  EXPECT_THAT(CaughtText([&] { Copy(stamps, {}); }),
               HasSubstr("a: changed while it was being staged"));
   stamps = Stamps({"a"});
   ++stamps[0].mtime_ns;
-  EXPECT_THAT(ErrorOf([&] { Copy(stamps, {}); }), HasSubstr("changed"));
+  EXPECT_THAT(CaughtText([&] { Copy(stamps, {}); }), HasSubstr("changed"));
   fs::remove(source_ / "a");
-  EXPECT_THAT(ErrorOf([&] { Copy(stamps, {}); }), HasSubstr("a: No such file"));
+  EXPECT_THAT(CaughtText([&] { Copy(stamps, {}); }), HasSubstr("a: No such file"));
 }
 
 TEST_F(CopyTest, RefusesFoolishOptions) {
   Put(source_ / "a", "x");
-  EXPECT_THAT(ErrorOf([&] { Copy(Stamps({"a"}), {.block_bytes = 3'000'000}); }),
+  EXPECT_THAT(CaughtText([&] { Copy(Stamps({"a"}), {.block_bytes = 3'000'000}); }),
               HasSubstr("divisor"));
-  EXPECT_THAT(ErrorOf([&] { Copy(Stamps({"a"}), {.threads = -1}); }), HasSubstr("-1 threads"));
+  EXPECT_THAT(CaughtText([&] { Copy(Stamps({"a"}), {.threads = -1}); }), HasSubstr("-1 threads"));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// Following a staging: what the record says has landed is there, to the byte, while the rest is
-// not.
+// Follows a staging. Bytes that the record calls landed are there, exactly, while the rest is not.
 #include <thread>
 
 #include "checkpoint/landed.h"
 #include "orchestrator/staging/fingerprint.h"
 #include "staging_fixture.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -12,7 +12,6 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using testing::Bytes;
-using testing::ErrorOf;
 using ::testing::HasSubstr;
 using testing::PutWhole;
 
@@ -39,7 +38,7 @@ TEST_F(FollowTest, WhatHasLandedIsThereBeforeTheRest) {
     folder = staging;
     reader.emplace(staging);
     follower = std::thread([&] {
-      // Configuration and the begin of the weights come first.
+      // The configuration and the beginning of the weights come first.
       EXPECT_TRUE(reader->Wait("config.json", 0, 1, kLong));
       EXPECT_TRUE(reader->Wait("tokenizer.json", 0, 2, kLong));
       EXPECT_EQ(ReadFile(folder / "tokenizer.json"), ReadFile(source_ / "tokenizer.json"));
@@ -78,12 +77,12 @@ TEST_F(FollowTest, AFailedStagingIsHeardOf) {
     reader.emplace(staging);
     cancel = true;
   };
-  // Three threads have one chunk each when the cancelling is seen; there are seven.
+  // The cancellation is seen while each of three threads has one chunk. There are seven chunks.
   hooks.landed = [](size_t, uint64_t) { std::this_thread::sleep_for(milliseconds(300)); };
-  EXPECT_THAT(ErrorOf([&] { Stager(Options()).Stage(source_, hooks); }), HasSubstr("cancelled"));
+  EXPECT_THAT(CaughtText([&] { Stager(Options()).Stage(source_, hooks); }), HasSubstr("cancelled"));
   ASSERT_TRUE(reader);
   EXPECT_EQ(reader->Published(), std::nullopt);
-  const std::string error = ErrorOf([&] {
+  const std::string error = CaughtText([&] {
     for (const CheckpointFile& file : reader->files()) {
       reader->Wait(file.name, 0, file.bytes, kNoWait);
     }
@@ -100,7 +99,7 @@ TEST_F(FollowTest, NothingIsFollowedWhereNothingIsCopied) {
 }
 
 TEST_F(FollowTest, AnotherProcessesStagingCanBeFollowed) {
-  // A thread stands for the other process: each Stage opens its own locks.
+  // A thread plays the other process: each Stage opens its own locks.
   std::atomic<bool> second_follows{false};
   CopyHooks first, second;
   first.landed = [&](size_t, uint64_t) {

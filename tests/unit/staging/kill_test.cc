@@ -18,7 +18,7 @@ class KillTest : public testing::StagingTest {
  protected:
   KillTest() { testing::PutWhole(source_, testing::Bytes(24'000'000, 7)); }
 
-  // Stages, keeps the lease for a moment and drops, over and over, until it is killed.
+  // Stages, keeps the lease for a moment and drops, again and again, until it is killed.
   [[noreturn]] void Churn() const {
     while (true) {
       StagedCheckpoint staged = Stager(Options()).Stage(source_);
@@ -42,7 +42,7 @@ TEST_F(KillTest, TheNextStartCleansUpWhateverTheMoment) {
   std::mt19937 random(20261121);
   int left_something = 0;
   for (int round = 0; round < 14; ++round) {
-    // Two at once, so that a waiting one may be killed too, or take over.
+    // Two at once, so that a waiting process may be killed too, or take over.
     pid_t children[2];
     for (pid_t& child : children) {
       child = ::fork();
@@ -60,7 +60,8 @@ TEST_F(KillTest, TheNextStartCleansUpWhateverTheMoment) {
   EXPECT_GT(left_something, 3) << "the moments were not random enough to test anything";
 }
 
-// A process killed with its lease held: what it staged is taken over as it is, without reading.
+// A process is killed while it holds its lease. Its staged checkpoint is taken over as it is,
+// without reading.
 TEST_F(KillTest, AResumedRunFindsWhatTheKilledOneStaged) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -77,7 +78,7 @@ TEST_F(KillTest, AResumedRunFindsWhatTheKilledOneStaged) {
   EXPECT_EQ(staged.report().bytes_read, 0u);
 }
 
-// The one that waits takes over from the one that was killed in the middle.
+// The waiting process takes over from one that was killed during its staging.
 TEST_F(KillTest, AWaitingProcessTakesOver) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "staging_fixture.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
@@ -13,7 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
-using testing::ErrorOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::Put;
@@ -47,21 +47,23 @@ TEST_F(RootTest, IsMadePrivate) {
 TEST_F(RootTest, RefusesAFolderThatIsNotSafe) {
   root();
   fs::permissions(root_, fs::perms::all);
-  EXPECT_THAT(ErrorOf([&] { root(); }), HasSubstr("may be written by others (mode 777)"));
+  EXPECT_THAT(CaughtText([&] { root(); }), HasSubstr("may be written by others (mode 777)"));
   fs::permissions(root_, fs::perms::owner_all);
   fs::create_directory_symlink(root_, temp_.path() / "link");
-  EXPECT_THAT(ErrorOf([&] { StagingRoot(temp_.path() / "link"); }), HasSubstr("is not a folder"));
+  EXPECT_THAT(CaughtText([&] { StagingRoot(temp_.path() / "link"); }),
+              HasSubstr("is not a folder"));
   Put(temp_.path() / "file", "");
-  EXPECT_THAT(ErrorOf([&] { StagingRoot(temp_.path() / "file"); }), HasSubstr("is not a folder"));
-  EXPECT_NE(ErrorOf([&] { StagingRoot(temp_.path() / "file" / "root"); }), "");
-  EXPECT_THAT(ErrorOf([&] { StagingRoot("/proc/evald"); }), HasSubstr("/proc/evald"));
+  EXPECT_THAT(CaughtText([&] { StagingRoot(temp_.path() / "file"); }),
+              HasSubstr("is not a folder"));
+  EXPECT_NE(CaughtText([&] { StagingRoot(temp_.path() / "file" / "root"); }), "");
+  EXPECT_THAT(CaughtText([&] { StagingRoot("/proc/evald"); }), HasSubstr("/proc/evald"));
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown(root_.c_str(), 12345, 0), 0);
-    EXPECT_THAT(ErrorOf([&] { root(); }), HasSubstr("belongs to user 12345, expected 0"));
+    EXPECT_THAT(CaughtText([&] { root(); }), HasSubstr("belongs to user 12345, expected 0"));
   }
 }
 
-// Somebody cut a kept copy short: it is not the checkpoint any more.
+// Somebody cut a kept copy short, so it is no longer the checkpoint.
 TEST_F(RootTest, ACopyThatIsShorterThanItWasIsDroppedRatherThanLeased) {
   const auto cut = [&](char digit) {
     const fs::path file = root().FolderOf(Fp(digit)) / "sub" / "file";
@@ -74,10 +76,10 @@ TEST_F(RootTest, ACopyThatIsShorterThanItWasIsDroppedRatherThanLeased) {
   cut('a');
   EXPECT_FALSE(root().Lease(Fp('a')));
   EXPECT_THAT(Listed(), IsEmpty());
-  // Not while others read it: they are said to be in the way.
+  // The copy is not dropped while others read it. The error names them as the obstacle.
   const StagedLease other = Publish('b');
   cut('b');
-  EXPECT_THAT(ErrorOf([&] { root().Lease(Fp('b')); }),
+  EXPECT_THAT(CaughtText([&] { root().Lease(Fp('b')); }),
               HasSubstr("is damaged (its files have 40 bytes, expected 100), and in use"));
 }
 
@@ -165,7 +167,7 @@ TEST_F(RootTest, OneOwnerAtATime) {
   EXPECT_TRUE(root().TryOwn("x"));
 }
 
-// Threads that lease and threads that drop, on one name: a lease never holds a folder that is gone.
+// Threads that lease and threads that drop, on one name. A lease never holds a folder that is gone.
 TEST_F(RootTest, LeasingAndDroppingNeverMeet) {
   root();
   std::atomic<bool> stop{false};
@@ -186,7 +188,7 @@ TEST_F(RootTest, LeasingAndDroppingNeverMeet) {
             EXPECT_TRUE(fs::exists(root_ / Fp('a') / "sub" / "file"));
           }
         }
-        ::usleep(300);  // or one of the two would always hold it
+        ::usleep(300);  // otherwise one of the two would always hold it
       }
     });
   }

@@ -7,15 +7,14 @@
 
 #include "base/jsonl.h"
 #include "staging_fixture.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
 using testing::Bytes;
 using ::testing::ElementsAre;
-using testing::ErrorOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::Put;
@@ -66,8 +65,8 @@ TEST_F(StagerTest, NothingOutsideOfTheRootsIsStaged) {
   EXPECT_FALSE(fs::exists(staged.directory() / "additional_chat_templates"));
   EXPECT_TRUE(fs::exists(staged.directory() / "config.json"));
   options.roots = ReadRoots({outside});
-  EXPECT_THAT(ErrorOf([&] { Stager(options).Stage(source_); }), HasSubstr(ReadRoots::kNotThere));
-  EXPECT_THAT(ErrorOf([&] { Stager(options).Stage(source_ / "absent"); }),
+  EXPECT_THAT(CaughtText([&] { Stager(options).Stage(source_); }), HasSubstr(ReadRoots::kNotThere));
+  EXPECT_THAT(CaughtText([&] { Stager(options).Stage(source_ / "absent"); }),
               HasSubstr(ReadRoots::kNotThere));
 }
 
@@ -111,7 +110,7 @@ TEST_F(StagerTest, KeptOnesAreFoundWithoutReading) {
     StagedCheckpoint staged = Stager(Keeping()).Stage(source_);
     fingerprint = staged.fingerprint();
   }
-  // Not even the index: a checkpoint that cannot be read any more is still found.
+  // Nothing of the weights is read: a checkpoint that can no longer be read is still found.
   fs::permissions(source_ / "model.safetensors", fs::perms::none);
   StagedCheckpoint again = Stager(Keeping()).Stage(source_);
   EXPECT_EQ(again.fingerprint(), fingerprint);
@@ -119,7 +118,7 @@ TEST_F(StagerTest, KeptOnesAreFoundWithoutReading) {
   fs::permissions(source_ / "model.safetensors", fs::perms::owner_all);
 }
 
-// It was leased again, and the worker blamed the checkpoint.
+// Such a copy was once leased again, and the worker blamed the checkpoint.
 TEST_F(StagerTest, AKeptCopyThatWasCutShortIsStagedAgain) {
   fs::path weights;
   {
@@ -146,7 +145,7 @@ TEST_F(StagerTest, ABrokenMemoIsPassedOver) {
     Put(entry.path(), "{\"version\":1");
   }
   EXPECT_FALSE(Stager(Options()).Stage(source_).report().reused);
-  // A memo of something that is staged no more is no use, and no harm.
+  // A memo of a checkpoint that is no longer staged has no use and does no harm.
   EXPECT_FALSE(Stager(Options()).Stage(source_).report().reused);
 }
 
@@ -196,11 +195,11 @@ TEST_F(StagerTest, BudgetKeepsTheMostRecent) {
   std::vector<std::string> left;
   for (const StagedInfo& info : ListStaged(root_)) left.push_back(info.fingerprint);
   EXPECT_THAT(left, ElementsAre(fingerprints[1], fingerprints[2]));
-  // One that is larger than the budget goes, and the others stay.
+  // A checkpoint that is larger than the budget goes, and the others stay.
   ReplaceSource(4);
   EXPECT_TRUE(Stager(Keeping(1000)).Stage(source_).Release());
   EXPECT_EQ(ListStaged(root_).size(), 2u);
-  // Without a budget, what was kept before stays.
+  // Without a budget, earlier checkpoints stay.
   ReplaceSource(5);
   const std::string kept = Stager(Keeping()).Stage(source_).fingerprint();
   EXPECT_FALSE(Stager(Options()).Stage(source_).Release());
@@ -222,7 +221,8 @@ TEST_F(StagerTest, VerifyReadsAgainAndFindsWhatChanged) {
   const fs::path weights = fresh.directory() / "model.safetensors";
   fs::permissions(weights, fs::perms::owner_all);
   std::fstream(weights, std::ios::in | std::ios::out | std::ios::binary).seekp(3'000'000).put('!');
-  EXPECT_THAT(ErrorOf([&] { stager.Stage(source_); }), HasSubstr("are not what was staged"));
+  EXPECT_THAT(CaughtText([&] { stager.Stage(source_); }),
+              HasSubstr("have changed since they were staged"));
 }
 
 TEST_F(StagerTest, VerifyReplacesABrokenCopyThatNobodyUses) {
@@ -240,7 +240,7 @@ TEST_F(StagerTest, VerifyReplacesABrokenCopyThatNobodyUses) {
 TEST_F(StagerTest, BrokenCheckpointsLeaveNothingBehind) {
   const Stager stager(Options());
   const auto expect_refused = [&](const std::string& part) {
-    EXPECT_THAT(ErrorOf([&] { stager.Stage(source_); }), HasSubstr(part));
+    EXPECT_THAT(CaughtText([&] { stager.Stage(source_); }), HasSubstr(part));
     EXPECT_THAT(InRoot(), IsEmpty());
   };
   fs::resize_file(source_ / "model.safetensors", 4'000'000);
@@ -264,7 +264,7 @@ TEST_F(StagerTest, ASourceThatChangesMeanwhileIsNotPublished) {
       if (grow) Put(source_ / "added.json", "{}");
       if (!grow) Put(source_ / "config.json", R"({"model_type":"other"})");
     };
-    EXPECT_THAT(ErrorOf([&] { Stager(options).Stage(source_, hooks); }),
+    EXPECT_THAT(CaughtText([&] { Stager(options).Stage(source_, hooks); }),
                 HasSubstr("changed while it was being staged"));
     EXPECT_THAT(InRoot(), IsEmpty());
   }
@@ -275,12 +275,12 @@ TEST_F(StagerTest, CancellingCleansUp) {
   CopyHooks hooks;
   hooks.progress = [&](uint64_t, uint64_t) { cancel = true; };
   hooks.cancel = &cancel;
-  EXPECT_THAT(ErrorOf([&] { Stager(Options()).Stage(source_, hooks); }),
+  EXPECT_THAT(CaughtText([&] { Stager(Options()).Stage(source_, hooks); }),
               HasSubstr("was cancelled"));
   EXPECT_THAT(InRoot(), IsEmpty());
 }
 
-// A second process that stages while the first is at it waits, sees progress, and reads nothing.
+// A second process stages during a staging. It waits, sees progress, and reads nothing.
 TEST_F(StagerTest, TwoProcessesStageOnce) {
   int to_child[2], from_child[2];
   ASSERT_EQ(::pipe(to_child) | ::pipe(from_child), 0);
@@ -295,11 +295,11 @@ TEST_F(StagerTest, TwoProcessesStageOnce) {
     };
     StagedCheckpoint staged = Stager(Options()).Stage(source_, hooks);
     const bool waits =
-        ::read(to_child[0], &byte, 1) == 1;  // keeps its lease until the other has one
+        ::read(to_child[0], &byte, 1) == 1;  // keeps its lease until the other process has one
     ::_exit(waits && staged.report().bytes_read > 0 ? 0 : 1);
   }
   char byte = 0;
-  ASSERT_EQ(::read(from_child[0], &byte, 1), 1);  // the child is in the middle of it
+  ASSERT_EQ(::read(from_child[0], &byte, 1), 1);  // the child is in the middle of its staging
   uint64_t seen = 0;
   CopyHooks hooks;
   hooks.progress = [&](uint64_t done, uint64_t) {
@@ -342,7 +342,8 @@ TEST_F(StagerTest, ManyThreadsAndTwoSourcesStageOnce) {
 
 TEST_F(StagerTest, ListAndDrop) {
   EXPECT_TRUE(ListStaged(root_).empty());
-  EXPECT_THAT(ErrorOf([&] { DropStaged(root_, "abc"); }), HasSubstr("found 0 staged checkpoints"));
+  EXPECT_THAT(CaughtText([&] { DropStaged(root_, "abc"); }),
+              HasSubstr("found 0 staged checkpoints"));
   const Stager stager(Keeping());
   const std::string first = stager.Stage(source_).fingerprint();
   ReplaceSource(2);

@@ -10,10 +10,11 @@
 #include "base/file.h"
 #include "orchestrator/staging/stager.h"
 #include "tests/unit/checkpoint/checkpoint_files.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::testing {
 
-/// Bytes of a linear congruential generator (as tests/oracle/staging_fingerprint.py makes them).
+/// Bytes of a linear congruential generator, the same as in tests/oracle/staging_fingerprint.py.
 inline std::string Bytes(size_t size, uint32_t seed) {
   std::string bytes(size, '\0');
   for (char& byte : bytes) {
@@ -23,7 +24,7 @@ inline std::string Bytes(size_t size, uint32_t seed) {
   return bytes;
 }
 
-/// A checkpoint folder, a root and a state folder of their own.
+/// A checkpoint folder, a root and a state folder for one test.
 class StagingTest : public ::testing::Test {
  protected:
   StagingTest() { PutWhole(source_, Bytes(5'000'000, 1)); }
@@ -51,7 +52,7 @@ class StagingTest : public ::testing::Test {
     return names;
   }
 
-  TempFolder temp_;
+  TemporaryFolder temp_;
   std::filesystem::path source_ = temp_.path() / "checkpoint";
   std::filesystem::path root_ = temp_.path() / "root";
 };

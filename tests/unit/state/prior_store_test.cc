@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "orchestrator/state/run_store.h"
-#include "tests/unit/datasets/scratch.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -32,7 +33,7 @@ TaskCost Ran(const std::string& task, double ended) {
 }
 
 TEST(PriorStore, TheNewestRunsOfATaskAreKept) {
-  Scratch scratch;
+  TemporaryFolder scratch;
   {
     RunStore store(scratch.path());
     for (int i = 0; i < 20; ++i) prior_store::Add(store.database(), Ran("a", i));
@@ -47,7 +48,7 @@ TEST(PriorStore, TheNewestRunsOfATaskAreKept) {
 }
 
 TEST(PriorStore, ADamagedRowIsPassedOver) {
-  Scratch scratch;
+  TemporaryFolder scratch;
   RunStore store(scratch.path());
   for (const char* task : {"a", "b", "c", "d"}) prior_store::Add(store.database(), Ran(task, 1));
   for (const auto& [key, damaged] :
@@ -67,19 +68,14 @@ TEST(PriorStore, ExportAndImportKeepEveryMember) {
   const Json json = prior_store::ToJson({Ran("a", 3), Ran("b", 4)});
   const std::vector<TaskCost> back = prior_store::FromJson(Json::parse(json.dump()), "priors.json");
   EXPECT_EQ(prior_store::ToJson(back), json);
-  for (const auto& [member, value] : json["costs"][0].items()) {  // nothing is left at its default
+  for (const auto& [member, value] : json["costs"][0].items()) {  // no member has its default
     EXPECT_FALSE(value == Json(0) || value == Json("") || value == Json(false)) << member;
   }
 }
 
 TEST(PriorStore, WhatIsNotOfTheFormIsNamed) {
   const auto refusal = [](const Json& json) {
-    try {
-      prior_store::FromJson(json, "priors.json");
-      return std::string();
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
+    return CaughtText([&] { prior_store::FromJson(json, "priors.json"); });
   };
   Json json = prior_store::ToJson({Ran("a", 3), Ran("b", 4)});
   EXPECT_EQ(refusal(json), "");

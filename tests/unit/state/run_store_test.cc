@@ -10,6 +10,8 @@
 #include "evald/error.h"
 #include "orchestrator/state/database_thread.h"
 #include "orchestrator/state/service_store.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -18,12 +20,6 @@ namespace fs = std::filesystem;
 
 class RunStoreTest : public testing::Test {
  protected:
-  RunStoreTest() {
-    std::string name = (fs::temp_directory_path() / "evald-state-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~RunStoreTest() override { fs::remove_all(folder_); }
-
   static CommittedFile File(const std::string& path, int64_t first, int64_t end) {
     CommittedFile file;
     file.task = "t";
@@ -36,10 +32,10 @@ class RunStoreTest : public testing::Test {
     return file;
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
-// The tables of schema version 1, as the first release made them, with one run.
+// The tables of schema version 1, as in the first release, with one run.
 constexpr const char* kVersion1 = R"sql(
 CREATE TABLE runs (run TEXT PRIMARY KEY, output TEXT NOT NULL, created REAL NOT NULL, state TEXT NOT NULL)
   WITHOUT ROWID;
@@ -61,7 +57,7 @@ PRAGMA user_version = 1;
 
 TEST_F(RunStoreTest, AnOlderSchemaIsMigrated) {
   Database(folder_ / "state.db").Execute(kVersion1);
-  RunStore store(folder_);
+  RunStore store(folder_.path());
   const RunRecord record = store.Load("old");
   ASSERT_EQ(record.generations.size(), 1u);
   EXPECT_EQ(record.generated.at("t").size(), 2u);
@@ -73,15 +69,46 @@ TEST_F(RunStoreTest, AnOlderSchemaIsMigrated) {
   EXPECT_THROW(store.RecordLease("nobody", 0, 1, "w0"), Error);
 }
 
+TEST_F(RunStoreTest, ListsReadNoSubmissions) {
+  RunStore store(folder_.path());
+  store.OpenRun("foreground", "/out");
+  RunRow row;
+  row.run = "r";
+  row.user = "ada";
+  row.submission = R"({"yaml": "tasks: []"})";
+  row.resource = R"({"id": "r"})";
+  service_store::AddRun(store.database(), row);
+  const std::vector<RunRow> rows = service_store::ListRuns(store.database(), {.user = "ada"});
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].resource, row.resource);
+  EXPECT_EQ(rows[0].submission, "");
+  EXPECT_EQ(service_store::ListRuns(store.database(), {}).size(), 1u);
+  EXPECT_EQ(service_store::ShowRun(store.database(), "r")->submission, "");
+  EXPECT_EQ(service_store::FindRun(store.database(), "r")->submission, row.submission);
+  EXPECT_FALSE(service_store::ShowRun(store.database(), "foreground"));
+}
+
+TEST_F(RunStoreTest, ListsOfAUserGoByAnIndex) {
+  RunStore store(folder_.path());
+  for (const char* column : {"user", "name", "checkpoint", "state"}) {
+    Statement plan = store.database().Prepare(
+        "EXPLAIN QUERY PLAN SELECT resource FROM runs WHERE resource <> '' AND number < ? AND " +
+        std::string(column) + " = ? ORDER BY number DESC LIMIT 50");
+    ASSERT_TRUE(plan.Step());
+    EXPECT_NE(plan.Text(3).find("INDEX runs_by_"), std::string::npos) << plan.Text(3);
+    EXPECT_FALSE(plan.Step()) << "they are sorted";
+  }
+}
+
 TEST_F(RunStoreTest, WatchesAreKept) {
   Database(folder_ / "state.db").Execute(kVersion1);
   {
-    RunStore store(folder_);
+    RunStore store(folder_.path());
     service_store::AddWatch(store.database(), {"w2", 2.0, "{}"});
     service_store::AddWatch(store.database(), {"w1", 1.0, "{\"a\":1}"});
     service_store::AddWatch(store.database(), {"w1", 3.0, "another"});
   }
-  RunStore store(folder_);
+  RunStore store(folder_.path());
   const std::vector<WatchRow> rows = service_store::ListWatches(store.database());
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].watch, "w1");
@@ -92,7 +119,7 @@ TEST_F(RunStoreTest, WatchesAreKept) {
 }
 
 TEST_F(RunStoreTest, TheFirstRowOfADocumentWins) {
-  RunStore store(folder_);
+  RunStore store(folder_.path());
   store.OpenRun("r", "/out");
   EXPECT_EQ(store.Commit("r", FileKind::kGenerations, File("a", 0, 3), {0, 1, 2}),
             (std::vector<int64_t>{0, 1, 2}));
@@ -105,12 +132,12 @@ TEST_F(RunStoreTest, TheFirstRowOfADocumentWins) {
 
 TEST_F(RunStoreTest, WhatIsCommittedIsThereAfterReopening) {
   {
-    RunStore store(folder_);
+    RunStore store(folder_.path());
     store.OpenRun("r", "/out");
     store.Commit("r", FileKind::kScores, File("s", 0, 1), {0});
     store.RecordLease("r", 4, 2, "w0");
   }
-  RunStore store(folder_);
+  RunStore store(folder_.path());
   const RunRecord record = store.Load("r");
   EXPECT_EQ(record.scored.at("t").size(), 1u);
   EXPECT_EQ(record.attempts.at(4), 2);
@@ -118,7 +145,7 @@ TEST_F(RunStoreTest, WhatIsCommittedIsThereAfterReopening) {
 }
 
 TEST_F(RunStoreTest, LostGenerationsTakeTheirScoresWithThem) {
-  RunStore store(folder_);
+  RunStore store(folder_.path());
   store.OpenRun("r", "/out");
   store.Commit("r", FileKind::kGenerations, File("a", 0, 2), {0, 1});
   store.Commit("r", FileKind::kGenerations, File("b", 2, 3), {2});
@@ -132,44 +159,40 @@ TEST_F(RunStoreTest, LostGenerationsTakeTheirScoresWithThem) {
 
 TEST_F(RunStoreTest, ANewerSchemaIsRefused) {
   {
-    RunStore store(folder_);
+    RunStore store(folder_.path());
   }
   {
     Database(folder_ / "state.db").Execute("PRAGMA user_version = 999");
   }
-  try {
-    RunStore store(folder_);
-    FAIL() << "a newer schema was opened";
-  } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("999"), std::string::npos);
-  }
+  const Error e = Caught([&] { RunStore store(folder_.path()); });
+  EXPECT_NE(std::string(e.what()).find("999"), std::string::npos);
 }
 
 TEST_F(RunStoreTest, ADamagedDatabaseIsSetAside) {
   const std::string garbage(4096, 'x');
   std::ofstream(folder_ / "state.db") << garbage;
   {
-    RunStore store(folder_);
+    RunStore store(folder_.path());
     EXPECT_EQ(store.damaged(), folder_ / "state.db.damaged-1");
     EXPECT_EQ(ReadFile(store.damaged()), garbage);
     store.OpenRun("r", "/out");
   }
-  EXPECT_TRUE(RunStore(folder_).damaged().empty()) << "the fresh one is sound";
+  EXPECT_TRUE(RunStore(folder_.path()).damaged().empty()) << "the fresh one is sound";
   std::ofstream(folder_ / "state.db") << garbage;
-  EXPECT_EQ(RunStore(folder_).damaged(), folder_ / "state.db.damaged-2");
+  EXPECT_EQ(RunStore(folder_.path()).damaged(), folder_ / "state.db.damaged-2");
 }
 
-// SQLite finds neither malformed.
+// SQLite calls neither of these malformed.
 TEST_F(RunStoreTest, ADamagedNameAndADamagedFormatAreFound) {
   const fs::path file = folder_ / "state.db";
   {
-    RunStore store(folder_);
+    RunStore store(folder_.path());
   }
   const std::string sound = ReadFile(file);
   const auto damaged = [&](size_t at, const std::string& bytes) {
     ASSERT_NE(at, std::string::npos);
     std::ofstream(file) << std::string(sound).replace(at, bytes.size(), bytes);
-    EXPECT_FALSE(RunStore(folder_).damaged().empty()) << bytes << " at " << at;
+    EXPECT_FALSE(RunStore(folder_.path()).damaged().empty()) << bytes << " at " << at;
   };
   damaged(sound.find("granted REAL"), "grantee");
   damaged(sound.find("REFERENCES runs"), "REFERENCES puns");
@@ -177,51 +200,43 @@ TEST_F(RunStoreTest, ADamagedNameAndADamagedFormatAreFound) {
   damaged(18, "\6");  // write version
   damaged(47, "\5");  // schema format
   std::ofstream(file) << sound;
-  EXPECT_TRUE(RunStore(folder_).damaged().empty());
+  EXPECT_TRUE(RunStore(folder_.path()).damaged().empty());
 }
 
 TEST_F(RunStoreTest, ADatabaseThatCannotBeOpenedIsNamed) {
   fs::create_directory(folder_ / "state.db");
-  try {
-    RunStore store(folder_);
-    FAIL() << "a folder was opened";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
-    EXPECT_NE(std::string(e.what()).find((folder_ / "state.db").string()), std::string::npos)
-        << e.what();
-  }
+  const Error e = Caught([&] { RunStore store(folder_.path()); });
+  EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
+  EXPECT_NE(std::string(e.what()).find((folder_ / "state.db").string()), std::string::npos)
+      << e.what();
 }
 
 TEST_F(RunStoreTest, ADamagedDatabaseInUseIsNamedAndLeftAlone) {
-  RunStore other(folder_);
+  RunStore other(folder_.path());
   other.database().Execute("PRAGMA wal_checkpoint(TRUNCATE)");
   std::ofstream(folder_ / "state.db") << std::string(4096, 'x');
-  try {
-    RunStore store(folder_);
-    FAIL() << "it was set aside under another's feet";
-  } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find((folder_ / "state.db").string()), std::string::npos)
-        << e.what();
-    EXPECT_NE(std::string(e.what()).find("another evald"), std::string::npos) << e.what();
-  }
+  const Error e = Caught([&] { RunStore store(folder_.path()); });
+  EXPECT_NE(std::string(e.what()).find((folder_ / "state.db").string()), std::string::npos)
+      << e.what();
+  EXPECT_NE(std::string(e.what()).find("another evald"), std::string::npos) << e.what();
 }
 
 TEST_F(RunStoreTest, ASchemaWithoutItsTablesIsDamage) {
   {
     Database(folder_ / "state.db").Execute("CREATE TABLE other (x); PRAGMA user_version = 1");
   }
-  EXPECT_FALSE(RunStore(folder_).damaged().empty());
+  EXPECT_FALSE(RunStore(folder_.path()).damaged().empty());
 }
 
 TEST_F(RunStoreTest, RowsThatContradictOthersAreDropped) {
-  RunStore store(folder_);
+  RunStore store(folder_.path());
   store.OpenRun("r", "/out");
   store.Commit("r", FileKind::kGenerations, File("a", 0, 3), {0, 1, 2});
   store.Commit("r", FileKind::kScores, File("s", 0, 3), {0, 1, 2});
   EXPECT_EQ(store.DropUnfounded("r"), 0);
   Database& database = store.database();
-  database.Execute(
-      "UPDATE documents SET document = 7 WHERE kind = 0 AND document = 2");  // beyond its file
+  // beyond the file's range
+  database.Execute("UPDATE documents SET document = 7 WHERE kind = 0 AND document = 2");
   EXPECT_EQ(store.DropUnfounded("r"), 2) << "the row, and the score of document 2";
   database.Execute(
       "PRAGMA foreign_keys=OFF; UPDATE documents SET file = 99 WHERE kind = 0 AND document = 1");
@@ -234,7 +249,7 @@ TEST_F(RunStoreTest, RowsThatContradictOthersAreDropped) {
 }
 
 TEST_F(RunStoreTest, AnExceptionRollsATransactionBack) {
-  RunStore store(folder_);
+  RunStore store(folder_.path());
   store.OpenRun("r", "/out");
   EXPECT_THROW(store.database().Transaction([&] {
     store.Commit("r", FileKind::kGenerations, File("a", 0, 1), {0});
@@ -245,7 +260,7 @@ TEST_F(RunStoreTest, AnExceptionRollsATransactionBack) {
 }
 
 TEST_F(RunStoreTest, TheThreadReportsOnTheLoopAfterCommitting) {
-  RunStore store(folder_);
+  RunStore store(folder_.path());
   store.OpenRun("r", "/out");
   Loop loop;
   int reported = 0;
@@ -266,7 +281,7 @@ TEST_F(RunStoreTest, TheThreadReportsOnTheLoopAfterCommitting) {
 }
 
 TEST_F(RunStoreTest, AFailureIsReportedOnceAndNothingMoreIsWritten) {
-  RunStore store(folder_);
+  RunStore store(folder_.path());
   store.OpenRun("r", "/out");
   Loop loop;
   int failures = 0;

@@ -1,4 +1,4 @@
-// Added tokens and post-processors; every expectation is what tokenizers 0.23.3 gives.
+// Added tokens and post-processors. Every expectation is the result of tokenizers 0.23.3.
 #include "fixture.h"
 
 namespace evald {
@@ -19,8 +19,8 @@ std::unique_ptr<Tokenizer> With(const std::vector<Json>& added, const char* norm
   return Small(json);
 }
 
-// The library spells such a token as the normalizer does and then looks that up among the special
-// ones, so that it is not left out.
+// The library spells such a token in the normalizer's form and looks up that form among the special
+// tokens. So the token is not left out.
 TEST(AddedTokens, ANormalizedTokenIsDecodedAsTheNormalizerSpellsIt) {
   const auto tokenizer =
       With({Added(6, "<TOOL>", true, true), Added(7, "<t>", true, true)}, "Lowercase");
@@ -45,7 +45,7 @@ TEST(AddedTokens, TwoThatAreTheSameTextOnceNormalizedAreRefused) {
               HasSubstr("added token 'xy': another added token is the same text once normalized"));
 }
 
-// The next id is that behind the model's tokens, counted and not looked up.
+// The next id is the number of the model's tokens. It is counted and not looked up.
 TEST(AddedTokens, IdsWhereTheVocabularyHasHoles) {
   Json json = SmallTokenizer();
   json["model"]["vocab"] = {{"a", 0}, {"b", 1}, {"c", 5}};
@@ -72,7 +72,7 @@ std::unique_ptr<Tokenizer> WithProcessors(const Json& processors) {
   return Small(json);
 }
 
-// What the first template puts together are two texts to the second.
+// The second template sees the parts of the first as two texts.
 TEST(PostProcessors, ASecondTemplateSeesAPair) {
   const Json before =
       Template(Json::array({Special("b"), Text("A")}),

@@ -10,7 +10,8 @@ TEST(Bpe, MergesTheLowestRankFirst) {
   const auto tokenizer = Small(SmallTokenizer());
   EXPECT_EQ(tokenizer->Encode("abc", false), (Ids{4}));
   EXPECT_EQ(tokenizer->Encode("bcab", false), (Ids{5, 3}));
-  EXPECT_EQ(tokenizer->Encode("xaby", false), (Ids{3}));  // without an unknown token x and y vanish
+  // without an unknown token, x and y are lost
+  EXPECT_EQ(tokenizer->Encode("xaby", false), (Ids{3}));
   EXPECT_EQ(tokenizer->Encode("", false), Ids());
   EXPECT_EQ(tokenizer->vocabulary_size(), 6);
   EXPECT_EQ(tokenizer->TokenId("ab"), 3);
@@ -48,7 +49,7 @@ TEST(Bpe, ByteFallbackNeedsEveryByteOfACharacter) {
   EXPECT_EQ(Small(json)->Encode("é", false), (Ids{6, 7}));
 }
 
-// Plain merging, one pair at a time: what the priority queue must agree with.
+// Plain merging, one pair at a time. The priority queue must agree with it.
 Ids MergeSlowly(const std::string& text, const Json& model) {
   std::vector<std::string> symbols;
   for (const char c : text) symbols.emplace_back(1, c);
@@ -102,14 +103,14 @@ TEST(Bpe, LongWordsAreNoTrouble) {
   const auto tokenizer = Small(SmallTokenizer());
   std::string text;
   for (int i = 0; i < 700'000; ++i) text += "abc";
-  // The processor's time: a busy machine may take any time on the clock. A quadratic one would take
-  // hours.
+  // Processor time is measured, since a busy machine may take any time on the clock. Quadratic
+  // merging would take hours.
   const std::clock_t start = std::clock();
   EXPECT_EQ(tokenizer->Encode(text, false), Ids(700'000, 4));
   EXPECT_LT(std::clock() - start, 60 * CLOCKS_PER_SEC);
 }
 
-// Text is taken apart in front of SentencePiece's mark only where no merge crosses that border.
+// Text is divided before SentencePiece's mark only if no merge crosses that border.
 TEST(Bpe, MergesMayCrossAMark) {
   Json json = SmallTokenizer();
   json["model"]["vocab"] = {
@@ -121,7 +122,8 @@ TEST(Bpe, MergesMayCrossAMark) {
   EXPECT_EQ(Small(json)->Encode(text, false), (Ids{4, 4, 1, 1, 4}));
 }
 
-// Words of every length on both sides of what the cache's two tables take, first met and met again.
+// Words of every length below and above the limits of the cache's two tables, met for the first
+// time and met again.
 TEST(Bpe, TheCacheKeepsWordsOfEveryLengthApart) {
   const auto tokenizer = Small(SmallTokenizer());
   std::mt19937 random(4);

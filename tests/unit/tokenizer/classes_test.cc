@@ -5,6 +5,7 @@
 #include <set>
 
 #include "fixture.h"
+#include "tests/unit/support/caught.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/tokenizer_class.h"
 
@@ -26,12 +27,12 @@ class Layout {
     static const Json marks = ReadJson(Folder() / "marks.json");
     Json file = line["base"] == "bytes" ? bytes : marks;
     for (const auto& [part, value] : line["parts"].items()) file[part] = value;
-    WriteFileAtomic(folder_.path / "tokenizer.json", file.dump());
+    WriteFileAtomic(folder_.path() / "tokenizer.json", file.dump());
     for (const auto& [name, value] : line["files"].items()) {
-      WriteFileAtomic(folder_.path / name, value.dump());
+      WriteFileAtomic(folder_.path() / name, value.dump());
     }
   }
-  const std::filesystem::path& path() const { return folder_.path; }
+  const std::filesystem::path& path() const { return folder_.path(); }
 
  private:
   TemporaryFolder folder_;
@@ -39,7 +40,7 @@ class Layout {
 
 Json Or(const Json& value, const Json& instead) { return value.is_null() ? instead : value; }
 
-// Number of texts.
+// Checks the lines. Returns the number of texts.
 size_t CheckLines(const Tokenizer& tokenizer, const Json& lines) {
   for (const Json& line : lines) {
     SCOPED_TRACE(ToLine(line));
@@ -65,7 +66,7 @@ TEST(Classes, EveryLayoutGivesTheTokensOfItsClass) {
     try {
       texts += CheckLines(*Tokenizer::Load(layout.path()), line["lines"]);
     } catch (const Error& e) {
-      // An added token would get another id than its file says.
+      // An added token would get another id than the one in its file.
       EXPECT_THAT(e.what(), HasSubstr("but the tokenizers library would give it"));
       ++refused;
     }
@@ -93,18 +94,12 @@ TEST(Classes, TheClassIsTheOneThatAutoTokenizerPicks) {
 
 class UnknownClass : public testing::Test {
  protected:
-  // What loading says with these two files.
+  // The error of loading with these two files.
   std::string Refusal(const Json& tokenizer_config, const Json& config) const {
-    WriteFileAtomic(folder_.path / "tokenizer.json", SmallTokenizer().dump());
-    WriteFileAtomic(folder_.path / "tokenizer_config.json", tokenizer_config.dump());
-    WriteFileAtomic(folder_.path / "config.json", config.dump());
-    try {
-      Tokenizer::Load(folder_.path);
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kInput);
-      return e.what();
-    }
-    return "";
+    WriteFileAtomic(folder_.path() / "tokenizer.json", SmallTokenizer().dump());
+    WriteFileAtomic(folder_.path() / "tokenizer_config.json", tokenizer_config.dump());
+    WriteFileAtomic(folder_.path() / "config.json", config.dump());
+    return RefusalOf([&] { Tokenizer::Load(folder_.path()); });
   }
 
   TemporaryFolder folder_;
@@ -113,7 +108,7 @@ class UnknownClass : public testing::Test {
 TEST_F(UnknownClass, IsRefusedWithThePlaceThatNamesIt) {
   const std::string text =
       Refusal({{"tokenizer_class", "GemmaTokenizerFast"}}, {{"model_type", "llama"}});
-  EXPECT_THAT(text, HasSubstr(folder_.path.string() + "/tokenizer_config.json: tokenizer_class"));
+  EXPECT_THAT(text, HasSubstr(folder_.path().string() + "/tokenizer_config.json: tokenizer_class"));
   EXPECT_THAT(text, HasSubstr("'GemmaTokenizer' is not known; evald serves TokenizersBackend"));
   EXPECT_THAT(text, HasSubstr("LlamaTokenizer, GPT2Tokenizer, Qwen2Tokenizer, GPTNeoXTokenizer"));
   EXPECT_THAT(text, HasSubstr("set \"tokenizer_class\""));
@@ -144,13 +139,13 @@ TEST_F(UnknownClass, CodeOfTheCheckpointIsNotRun) {
   EXPECT_EQ(Refusal(own, {{"model_type", "internlm2"}}), "");
 }
 
-// The key names everything that decides tokens, wherever it stands.
+// The key names everything that decides tokens, in whatever file it is.
 TEST_F(UnknownClass, TheKeyTellsClassesApart) {
   std::set<std::string> keys;
   size_t layouts = 0;
   const auto add = [&](const Json& tokenizer_config, const Json& config) {
     EXPECT_EQ(Refusal(tokenizer_config, config), "");
-    keys.insert(Tokenizer::Load(folder_.path)->key());
+    keys.insert(Tokenizer::Load(folder_.path())->key());
     ++layouts;
   };
   const Json none = Json::object();

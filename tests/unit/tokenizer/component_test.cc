@@ -79,7 +79,7 @@ TEST(Components, PatternsWithoutRegardToCase) {
   EXPECT_GE(seen, 200u);
 }
 
-// The library's normal forms are those of Unicode 9: what came later stays as it is.
+// The library's normal forms are those of Unicode 9. Later characters stay unchanged.
 TEST(Components, NormalFormsAreOfUnicode9) {
   EXPECT_EQ(Normalize("e\u07FD\u0301", NormalForm::kNfc), "e\u07FD\u0301");
   EXPECT_EQ(Normalize("\u32FF", NormalForm::kNfkc), "\u32FF");
@@ -88,7 +88,8 @@ TEST(Components, NormalFormsAreOfUnicode9) {
   EXPECT_TRUE(IsMark(0x1CF2));
 }
 
-// NFC leaves alone what is said to be in it: NFD, put together again, gives the same.
+// NFC leaves a text unchanged if IsSurelyNfc says so. NFD of the text, composed again, gives the
+// same text.
 TEST(Components, WhatIsSurelyNfcIsNfc) {
   std::mt19937 random(5);
   int alone = 0, texts = 0;
@@ -120,7 +121,8 @@ TEST(Components, WhatIsSurelyNfcIsNfc) {
   EXPECT_TRUE(IsSurelyNfc("\u00E9\uAC00\u4E2D \u07FD"));
 }
 
-// The library's punctuation is that of Unicode 8, its words, numbers and lower cases of 16 and 17.
+// The library's punctuation is that of Unicode 8. Its words, numbers and lower cases are those of
+// versions 16 and 17.
 TEST(Components, ClassesOfOtherVersionsOfUnicode) {
   EXPECT_TRUE(IsPunctuation(0x166D));
   EXPECT_FALSE(IsPunctuation(0x2E43));

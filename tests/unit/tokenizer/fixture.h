@@ -10,6 +10,8 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 #include "tokenizer/tokenizer.h"
 
 namespace evald {
@@ -18,20 +20,7 @@ inline std::filesystem::path GoldenFolder() {
   return std::filesystem::path(EVALD_SOURCE_DIR) / "tests/golden/tokenizer";
 }
 
-/// A folder of its own for a test, removed at its end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "evald-tokenizer.XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "cannot create " << name;
-    path = name;
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path); }
-
-  std::filesystem::path path;
-};
-
-/// A small tokenizer.json to be changed: a, b, c, ab, abc; ab is merged first.
+/// A small tokenizer.json to be changed: a, b, c, ab, abc. ab is merged first.
 inline Json SmallTokenizer() {
   return Json::parse(R"({
     "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
@@ -47,15 +36,9 @@ inline std::unique_ptr<Tokenizer> Small(const Json& json) {
   return Tokenizer::Parse(json.dump(), "small.json");
 }
 
-/// What refusing says, or "" when the tokenizer is accepted.
+/// The message of the refusal, or "" if the tokenizer is accepted.
 inline std::string Refusal(const std::string& text) {
-  try {
-    Tokenizer::Parse(text, "small.json");
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInput);
-    return e.what();
-  }
-  return "";
+  return RefusalOf([&] { Tokenizer::Parse(text, "small.json"); });
 }
 
 using Ids = std::vector<int32_t>;

@@ -1,27 +1,28 @@
-// Files that are damaged, hostile, or hold what is not understood: refused by name, never
-// approximated.
+// Files that are damaged, hostile, or have settings that evald does not know. They are refused by
+// name, and never approximated.
 #include "fixture.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
 
 using testing::HasSubstr;
 
-std::string RefusalOf(const Json& json) { return Refusal(json.dump()); }
+std::string RefusedJson(const Json& json) { return Refusal(json.dump()); }
 
 std::string WithPart(const std::string& part, const Json& value) {
   Json json = SmallTokenizer();
   json[part] = value;
-  return RefusalOf(json);
+  return RefusedJson(json);
 }
 
 std::string WithModel(const std::string& key, const Json& value) {
   Json json = SmallTokenizer();
   json["model"][key] = value;
-  return RefusalOf(json);
+  return RefusedJson(json);
 }
 
-TEST(Refusal, TheSmallTokenizerIsAccepted) { EXPECT_EQ(RefusalOf(SmallTokenizer()), ""); }
+TEST(Refusal, TheSmallTokenizerIsAccepted) { EXPECT_EQ(RefusedJson(SmallTokenizer()), ""); }
 
 TEST(Refusal, ComponentsNotUnderstoodAreNamed) {
   EXPECT_THAT(WithPart("normalizer", {{"type", "Precompiled"}}),
@@ -105,7 +106,7 @@ TEST(Refusal, ExpressionsThatDependOnTheVersionOfUnicode) {
   EXPECT_THAT(refused(std::string(100'000, '[')), HasSubstr("nested deeper than 100 levels"));
   EXPECT_EQ(refused("[[:space:]]|[.,:]"), "");
   for (const char* open : {"(?i", "(?i)[", "(?i)[^", "(", "(?", "(?#", "(?x)#", "(?i)\\", "[]"}) {
-    refused(open);  // whatever it says, nothing is read behind its end
+    refused(open);  // nothing is read beyond its end
   }
 }
 
@@ -178,7 +179,7 @@ TEST(Refusal, RulesThatExplode) {
   EXPECT_THROW(Small(json)->Decode({0}, false), Error);
 }
 
-// Patterns that go back without end are given up, with the place they stand at.
+// Searches that step back without end are given up. The error names the pattern's place.
 TEST(Refusal, PatternsThatBacktrackWithoutEnd) {
   const std::string text = std::string(60, 'a') + "!";
   const auto refused = [&](const std::string& part, const Json& value) -> std::string {
@@ -186,13 +187,7 @@ TEST(Refusal, PatternsThatBacktrackWithoutEnd) {
     json[part] = value;
     const auto tokenizer = Small(json);
     EXPECT_EQ(tokenizer->Encode("ab", false), (Ids{3}));
-    try {
-      tokenizer->Encode(text, false);
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kInput);
-      return e.what();
-    }
-    return "";
+    return RefusalOf([&] { tokenizer->Encode(text, false); });
   };
   const Json pattern = {{"Regex", R"((a|a?)+$)"}};
   const std::string split = refused(
@@ -210,7 +205,7 @@ TEST(Refusal, PatternsThatBacktrackWithoutEnd) {
   EXPECT_THAT(replace, HasSubstr("small.json: normalizer[0]: pattern: "));
 }
 
-// Merges whose result is one of their own parts end all the same.
+// Merges whose result is one of their own parts still come to an end.
 TEST(Refusal, MergesThatGoRoundInACircle) {
   Json json = SmallTokenizer();
   json["model"]["continuing_subword_prefix"] = "#";
@@ -230,30 +225,22 @@ TEST(Refusal, TextThatIsNotUtf8) {
 
 TEST(Refusal, AFolderWithoutATokenizer) {
   const TemporaryFolder folder;
-  try {
-    Tokenizer::Load(folder.path);
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInput);
-    EXPECT_THAT(e.what(), HasSubstr("no tokenizer.json, found no tokenizer.model either"));
-    EXPECT_THAT(e.what(), HasSubstr("save_pretrained"));
-  }
+  const Error e = Caught([&] { Tokenizer::Load(folder.path()); });
+  EXPECT_EQ(e.kind(), ErrorKind::kInput);
+  EXPECT_THAT(e.what(), HasSubstr("no tokenizer.json, found no tokenizer.model either"));
+  EXPECT_THAT(e.what(), HasSubstr("save_pretrained"));
 }
 
 TEST(Refusal, AFolderWithOnlyASentencePieceModelSaysHowToConvertIt) {
   const TemporaryFolder folder;
-  WriteFileAtomic(folder.path / "tokenizer.model", "\n\x0e\n\x05<unk>");
-  try {
-    Tokenizer::Load(folder.path);
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInput);
-    EXPECT_THAT(e.what(),
-                HasSubstr("found a SentencePiece tokenizer.model, which evald does not read"));
-    EXPECT_THAT(e.what(), HasSubstr("python3 -c \"from transformers import AutoTokenizer; "
-                                    "AutoTokenizer.from_pretrained('" +
-                                    folder.path.string() + "').save_pretrained('"));
-  }
+  WriteFileAtomic(folder.path() / "tokenizer.model", "\n\x0e\n\x05<unk>");
+  const Error e = Caught([&] { Tokenizer::Load(folder.path()); });
+  EXPECT_EQ(e.kind(), ErrorKind::kInput);
+  EXPECT_THAT(e.what(),
+              HasSubstr("found a SentencePiece tokenizer.model, which evald does not read"));
+  EXPECT_THAT(e.what(), HasSubstr("python3 -c \"from transformers import AutoTokenizer; "
+                                  "AutoTokenizer.from_pretrained('" +
+                                  folder.path().string() + "').save_pretrained('"));
 }
 
 }  // namespace

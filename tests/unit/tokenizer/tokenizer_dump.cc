@@ -1,6 +1,6 @@
-// tokenizer-dump FOLDER: for each line of standard input, a JSON string, writes
-// {"ids", "special", "decoded", "skipped"}; for a list of ids, {"decoded", "skipped"}. With
-// --normalize FORM instead of a folder it writes each string in a Unicode normal form.
+// tokenizer-dump FOLDER reads lines from standard input. For a JSON string it writes {"ids",
+// "special", "decoded", "skipped"}, for a list of ids {"decoded", "skipped"}. With --normalize FORM
+// instead of a folder, it writes each string in a Unicode normal form.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Policies applied to results with samples, and the reports of what comes of it.
+// Policies applied to results with samples, and the reports about their outcomes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,8 @@
 #include "orchestrator/verdict/judgement.h"
 #include "orchestrator/verdict/reports.h"
 #include "orchestrator/verdict/result_set.h"
-#include "tests/unit/metrics/scratch.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -93,7 +94,7 @@ class Judging : public ::testing::Test {
     ResultSet mine = candidate.Set(), other = baseline.Set();
     return Judge(Policy(rules), &mine, &other, run, {});
   }
-  Scratch scratch_;
+  TemporaryFolder scratch_;
 };
 
 TEST_F(Judging, ThePointDecidesAMinimumUnlessAskedForConfidence) {
@@ -193,18 +194,13 @@ TEST_F(Judging, WhatIsWrongWithOneGateIsItsCause) {
   EXPECT_EQ(incomplete.gates[0].outcome, Outcome::kNotScored);
 }
 
-// The results that a run will have, checked before it runs.
+// The results that a run will have, checked before the run.
 class BeforeARun : public Judging {
  protected:
   std::string Refusal(const std::string& rules, const std::string& top = "") {
     const auto file = scratch_.path() / "gates.yaml";
     WriteFileAtomic(file, top + "rules:\n  - " + rules + "\n");
-    try {
-      CheckGates(ReadGatesFile(file), expected_, {}, complete_);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+    return CaughtText([&] { CheckGates(ReadGatesFile(file), expected_, {}, complete_); });
   }
   Json expected_ = {{"results",
                      {{"t", {{"acc,none", 0.0}, {"acc_norm,none", 0.0}}},
@@ -391,13 +387,9 @@ TEST_F(Judging, ABaselineIsReadWithBounds) {
   side.Set();
   WriteFileAtomic(scratch_.path() / "baseline" / "samples_t.jsonl", std::string(2'000'001, '\n'));
   ResultSet other = ResultSet::Open(scratch_.path() / "baseline");
-  try {
-    other.Samples("t");
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInput);
-    EXPECT_THAT(e.what(), HasSubstr("samples_t.jsonl: has more than 2000000 lines"));
-  }
+  const Error e = Caught([&] { other.Samples("t"); });
+  EXPECT_EQ(e.kind(), ErrorKind::kInput);
+  EXPECT_THAT(e.what(), HasSubstr("samples_t.jsonl: has more than 2000000 lines"));
   Json results = mine.results();
   results["model_name"] = std::string(10'000'000, 'x');
   EXPECT_LT(ResultSet(results, "/runs/r").label().size(), 1000U);

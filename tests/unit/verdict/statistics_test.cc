@@ -160,6 +160,24 @@ TEST(BcaBootstrap, AgreesWithScipyWithinItsOwnNoise) {
   }
 }
 
+TEST(BcaBootstrap, ManyDocumentsAreLeftOutInGroups) {
+  std::vector<double> values(40'000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = i % 100 == 0 ? 100 : 0;
+  BootstrapInput input = MeanOf({values});
+  size_t calls = 0, drawn = 0;
+  input.drop = [&, drop = input.drop](const Resample& resample) {
+    ++calls;
+    drawn += resample[0].size();
+    return drop(resample);
+  };
+  const auto evidence = Bootstrap(input);
+  ASSERT_NE(evidence, nullptr);
+  EXPECT_EQ(calls, 1u + 7500 + 1000);
+  EXPECT_LT(drawn, 400'000'000u);
+  // A skewed sample's upper bound is farther away than its lower bound.
+  EXPECT_GT(evidence->Upper(0.01) - 1, 1 - evidence->Lower(0.01));
+}
+
 TEST(BcaBootstrap, IsTheSameEveryTime) {
   const BootstrapInput input =
       MeanOf({Golden()["bootstrap"][0]["values"].get<std::vector<double>>()});
@@ -174,7 +192,7 @@ TEST(BcaBootstrap, IsNoEvidenceWhereTheDropIsUndefined) {
   input.sizes = {10};
   input.drop = [](const Resample&) { return NAN; };
   EXPECT_EQ(Bootstrap(input), nullptr);
-  input.drop = [](const Resample& r) {  // not defined where the first document is drawn first
+  input.drop = [](const Resample& r) {  // undefined if the first document is drawn first
     return r[0][0] == 0 && r[0][1] != 1 ? NAN : 1.0;
   };
   EXPECT_EQ(Bootstrap(input), nullptr);
@@ -213,10 +231,10 @@ TEST(Decide, FailsPassesOrCannotTell) {
 }
 
 TEST(Decide, HolmLetsOneGateNotBeJudgedByAnothersLuck) {
-  // Five lost and none gained: p = 1/32, enough alone, not among three.
+  // Five lost and none gained: p = 1/32, enough for one test, not for one of three.
   EXPECT_EQ(Outcomes({{80, 5, 0}})[0], Outcome::kFail);
   EXPECT_EQ(Outcomes({{80, 5, 0}, {80, 1, 1}, {80, 1, 1}})[0], Outcome::kInconclusive);
-  // After one clear failure the next is tested among the rest only.
+  // After one clear failure, the next test is only one of the remaining tests.
   EXPECT_EQ(Outcomes({{80, 40, 0}, {80, 5, 0}}),
             (std::vector<Outcome>{Outcome::kFail, Outcome::kFail}));
 }
@@ -240,8 +258,8 @@ TEST(Decide, BoundsLieOnTheSideThatWasDecided) {
   EXPECT_GT(passes, 3);
 }
 
-// All tables of 60 pairs, weighted by their chance: the one-sided bounds cover the true drop about
-// as often as they say.
+// All tables of 60 pairs, weighted by their probability. The one-sided bounds cover the true drop
+// about as often as they claim.
 TEST(Tango, CoversTheTrueDrop) {
   constexpr int kPairs = 60;
   constexpr double kLost = 0.12, kGained = 0.07;

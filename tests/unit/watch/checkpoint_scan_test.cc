@@ -1,4 +1,4 @@
-// What a scan opens: a checkpoint that does not change is not read again.
+// The files that a scan opens: a checkpoint that does not change is not read again.
 #include "orchestrator/watch/checkpoint_scan.h"
 
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "evald/json.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -22,14 +23,11 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 class CheckpointScanTest : public testing::Test {
  protected:
   CheckpointScanTest() : reads_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
-    std::string name = (fs::temp_directory_path() / "evald-scan-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
     fs::copy(kExample, checkpoint());
   }
-  ~CheckpointScanTest() override { fs::remove_all(folder_); }
 
   fs::path checkpoint() const { return folder_ / "step-1"; }
-  // Into `shard`, under an index that names it and nothing else.
+  // Writes the weights into `shard`, and an index that names only that file.
   void Shard(const std::string& shard) {
     weights_ = ReadFile(checkpoint() / "model.safetensors");
     fs::remove(checkpoint() / "model.safetensors");
@@ -59,17 +57,29 @@ class CheckpointScanTest : public testing::Test {
     return read;
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
   UniqueFd reads_;
   std::string weights_;
 };
+
+TEST_F(CheckpointScanTest, AFolderWhoseNameIsNotUtf8IsPassedOver) {
+  fs::copy(kExample, folder_ /
+                         "step-\xff"
+                         "2");
+  CheckpointScan scan(folder_.path(), "", 0);
+  for (const double now : {1.0, 2.0}) {
+    const std::vector<FoundCheckpoint> found = scan.Scan(now);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].name, "step-1");
+  }
+}
 
 TEST_F(CheckpointScanTest, AnIncompleteCheckpointIsReadOnceUntilItChanges) {
   Shard("shard.safetensors");
   Write("shard.safetensors", weights_.size() / 2);
   CountReads(kIndex);
   CountReads("shard.safetensors");
-  CheckpointScan scan(folder_, "", 0);
+  CheckpointScan scan(folder_.path(), "", 0);
   EXPECT_TRUE(scan.Scan(1).empty());
   EXPECT_TRUE(WasRead()) << "this test sees nothing";
   for (const double now : {2.0, 3.0, 4.0}) EXPECT_TRUE(scan.Scan(now).empty());
@@ -79,7 +89,7 @@ TEST_F(CheckpointScanTest, AnIncompleteCheckpointIsReadOnceUntilItChanges) {
   Write("shard.safetensors", weights_.size());
   EXPECT_EQ(scan.Scan(5).size(), 1u);
   EXPECT_TRUE(WasRead());
-  EXPECT_EQ(scan.Scan(6).size(), 1u);  // nor is a whole one
+  EXPECT_EQ(scan.Scan(6).size(), 1u);  // a whole checkpoint is not read again either
   EXPECT_FALSE(WasRead());
 }
 
@@ -87,7 +97,7 @@ TEST_F(CheckpointScanTest, ABrokenIndexIsReadOnceUntilItChanges) {
   Shard("shard.safetensors");
   std::ofstream(checkpoint() / kIndex) << "{";
   CountReads(kIndex);
-  CheckpointScan scan(folder_, "", 0);
+  CheckpointScan scan(folder_.path(), "", 0);
   EXPECT_TRUE(scan.Scan(1).empty());
   EXPECT_TRUE(WasRead());
   EXPECT_TRUE(scan.Scan(2).empty());
@@ -98,8 +108,8 @@ TEST_F(CheckpointScanTest, ABrokenIndexIsReadOnceUntilItChanges) {
 
 TEST_F(CheckpointScanTest, ShardsInFoldersBelowAreLookedAtToo) {
   Shard("parts/a/shard.safetensors");
-  CheckpointScan scan(folder_, "", 0);
-  EXPECT_TRUE(scan.Scan(1).empty());  // the index names one that is not there
+  CheckpointScan scan(folder_.path(), "", 0);
+  EXPECT_TRUE(scan.Scan(1).empty());  // the index names a file that does not exist
   Write("parts/a/shard.safetensors", weights_.size() / 2);
   EXPECT_TRUE(scan.Scan(2).empty());
   Write("parts/a/shard.safetensors", weights_.size());
@@ -108,7 +118,7 @@ TEST_F(CheckpointScanTest, ShardsInFoldersBelowAreLookedAtToo) {
 
 TEST_F(CheckpointScanTest, NothingIsOpenedBeforeItIsAtRest) {
   CountReads("model.safetensors");
-  CheckpointScan scan(folder_, "", 10);
+  CheckpointScan scan(folder_.path(), "", 10);
   EXPECT_TRUE(scan.Scan(1).empty());
   EXPECT_TRUE(scan.Scan(10).empty());
   EXPECT_TRUE(scan.settling());
@@ -118,9 +128,9 @@ TEST_F(CheckpointScanTest, NothingIsOpenedBeforeItIsAtRest) {
 }
 
 TEST_F(CheckpointScanTest, ItIsTheSameOneForAllThatWasEvaluatedBefore) {
-  CheckpointScan scan(folder_, "", 0);
+  CheckpointScan scan(folder_.path(), "", 0);
   const std::vector<FoundCheckpoint> first = scan.Scan(1), again = scan.Scan(2),
-                                     other = CheckpointScan(folder_, "", 0).Scan(1);
+                                     other = CheckpointScan(folder_.path(), "", 0).Scan(1);
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(again.at(0).identity, first[0].identity);
   EXPECT_EQ(other.at(0).identity, first[0].identity);

@@ -32,7 +32,7 @@ TEST_F(ScanTurnsTest, OneOfAUserWhileOthersGo) {
   Turn own = turns_.Wait("ada", ending_);
   std::future<Turn> again = Ask("ada");
   EXPECT_EQ(again.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
-  EXPECT_NE(turns_.Wait("bob", ending_), nullptr);  // though ada's came before
+  EXPECT_NE(turns_.Wait("bob", ending_), nullptr);  // although ada's came before
   own.reset();
   EXPECT_NE(again.get(), nullptr);
 }

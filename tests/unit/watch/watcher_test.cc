@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "evald/error.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -19,12 +20,7 @@ const fs::path kExample = fs::path(EVALD_SOURCE_DIR) / "examples/quickstart/chec
 
 class WatcherTest : public testing::Test {
  protected:
-  WatcherTest() {
-    std::string name = (fs::temp_directory_path() / "evald-watch-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-    fs::create_directories(folder_ / "checkpoints");
-  }
-  ~WatcherTest() override { fs::remove_all(folder_); }
+  WatcherTest() { fs::create_directories(folder_ / "checkpoints"); }
 
   WatchOptions Options() const {
     WatchOptions options;
@@ -50,7 +46,7 @@ class WatcherTest : public testing::Test {
 
   void Add(const std::string& name) { fs::copy(kExample, folder_ / "checkpoints" / name); }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
   std::string failure_;
   std::vector<std::string> submitted_;
   std::set<std::string> keys_;
@@ -191,7 +187,7 @@ TEST_F(WatcherTest, AFolderThatMayAppearLaterIsWaitedFor) {
   for (int i = 0; i < 6000 && (count == 0 || troubles == 1); ++i) ::usleep(10'000);
   watcher.Stop();
   EXPECT_EQ(count, 1);
-  EXPECT_EQ(troubles, 2);  // that it is there now
+  EXPECT_EQ(troubles, 2);  // the second report: the folder exists now
 }
 
 TEST_F(WatcherTest, TheNewestWaitsForARunOfAnEarlierLife) {

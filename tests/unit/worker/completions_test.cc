@@ -9,6 +9,8 @@
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "support.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::openai {
 namespace {
@@ -66,9 +68,9 @@ TEST(GenerateBody, SamplesWithASeedOfItsOwn) {
   EXPECT_LT(body["seed"].get<int64_t>(), int64_t{1} << 31);
 }
 
-// The checkpoint's settings, by the names that servers know.
+// The checkpoint's settings, under the names that servers know.
 TEST(GenerateBody, PassesTheCheckpointsSettingsOn) {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   WriteFileAtomic(
       folder.path() / "generation_config.json",
       R"({"eos_token_id": 1, "repetition_penalty": 1.05, "top_k": 20, "min_p": 0.1, "temperature": 0.7,
@@ -101,7 +103,7 @@ TEST(GenerateBody, RefusesWhatServersHaveNoNameFor) {
   Request request = Question();
   request.sampling.settings = {{"no_repeat_ngram_size", 3}};
   EXPECT_THROW(GenerateBody(style, request), Error);
-  style.extra = {{"no_repeat_ngram_size", 3}};  // the user says how this server calls it
+  style.extra = {{"no_repeat_ngram_size", 3}};  // the user gives this server's name of the setting
   EXPECT_EQ(GenerateBody(style, request)["no_repeat_ngram_size"], 3);
 }
 
@@ -144,12 +146,8 @@ TEST(ParseCompletion, WhatIsNoReplyMayBeTriedAgain) {
                            R"({"choices":[{}]})", R"({"choices":[{"text":5}]})",
                            R"({"choices":[{"text":"","logprobs":{"token_logprobs":5}}]})",
                            R"({"choices":[{"text":"\u12"}]})", R"({"choices":[{"text":"\)"}) {
-    try {
-      ParseCompletion(body);
-      ADD_FAILURE() << body;
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
-    }
+    const Error e = Caught([&] { ParseCompletion(body); });
+    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "evald/error.h"
 #include "support.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -23,14 +24,14 @@ constexpr const char* kGpu = "cuda:GPU-8f6d-1";
 
 class DeviceLockTest : public testing::Test {
  protected:
-  // Who holds it; "" where it can be taken.
+  // The holder of the device's lock; "" if the lock can be taken.
   std::string Take(const std::string& device, milliseconds patience) {
     DeviceLock lock(folder(), device);
     return lock.Take(patience) ? "" : lock.HeldBy();
   }
   fs::path folder() const { return folder_.path() / "devices"; }
 
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(DeviceLockTest, OneAtATimeAndTheHolderIsNamed) {

@@ -9,6 +9,8 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 #include "tests/unit/worker/support.h"
 #include "worker/emulated/emulated_engine.h"
 
@@ -21,7 +23,7 @@ std::unique_ptr<Engine> Make(const Json& settings, uint64_t seed = 1) {
   return MakeEmulatedEngine({"emulated", settings, "cpu:0", 1, seed});
 }
 
-// An environment variable that is set as long as this lives.
+// An environment variable that is set as long as this object lives.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -42,7 +44,7 @@ Request Question(int64_t doc_id, RequestKind kind = RequestKind::kGenerateUntil)
   return request;
 }
 
-// Submits `count` requests at once and gives their lines, by document.
+// Submits `count` requests at once. Returns their lines by document.
 std::map<int64_t, std::string> Answers(Engine* engine, int64_t count, RequestKind kind) {
   for (int64_t i = 0; i < count; ++i) engine->Submit(static_cast<uint64_t>(i), Question(i, kind));
   std::map<int64_t, std::string> lines;
@@ -81,7 +83,7 @@ TEST(EmulatedEngine, TakesTheModelledTime) {
 }
 
 TEST(EmulatedEngine, TimesOfDocumentsComeFromAFile) {
-  test::TemporaryFolder folder;
+  TemporaryFolder folder;
   const std::vector<float> seconds = {0.5, 0, 0.25};
   std::ofstream(folder.path() / "sums.f32", std::ios::binary)
       .write(reinterpret_cast<const char*>(seconds.data()),
@@ -138,7 +140,7 @@ TEST(EmulatedEngine, FailuresLeaveNothingPending) {
 }
 
 TEST(EmulatedEngine, TellsEachAnswerWhereTheEnvironmentSays) {
-  test::TemporaryFolder folder;
+  TemporaryFolder folder;
   const std::filesystem::path journal = folder.path() / "journal";
   const Variable variable("EVALD_EMULATED_JOURNAL", journal.string());
   const auto engine = Make(Json::object());
@@ -161,13 +163,9 @@ TEST(EmulatedEngine, WrongSettingsAreNamed) {
       {Json::array(), "expected an object"},
   };
   for (const auto& [settings, message] : cases) {
-    try {
-      Make(settings);
-      ADD_FAILURE() << message;
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-      EXPECT_THAT(e.what(), HasSubstr(message));
-    }
+    const Error e = Caught([&] { Make(settings); });
+    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+    EXPECT_THAT(e.what(), HasSubstr(message));
   }
 }
 

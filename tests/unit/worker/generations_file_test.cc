@@ -12,12 +12,13 @@
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "support.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
 
 namespace fs = std::filesystem;
-using test::TemporaryFolder;
 
 Generation Text(int64_t doc_id, int idx = 0, const std::string& text = "") {
   Generation generation;
@@ -36,7 +37,7 @@ void ExpectKeys(GenerationsFile* file, const std::vector<Generation>& all) {
 
 class GenerationsFileTest : public testing::Test {
  protected:
-  // Writes the generations in the given order and commits.
+  // Writes the generations in the given order and commits the file.
   GenerationsSummary Write(const fs::path& path, const std::vector<Generation>& all) {
     GenerationsFile file(path, 0, 1000, {});
     ExpectKeys(&file, all);
@@ -168,17 +169,13 @@ TEST_F(GenerationsFileTest, ASecondAnswerIsAnError) {
 }
 
 TEST_F(GenerationsFileTest, AFullDiskNamesThePath) {
-  // /dev/full refuses every write; the .part is a link to it.
+  // /dev/full refuses every write. The .part is a link to it.
   fs::create_symlink("/dev/full", path_.string() + ".part");
   PendingFile to_full(path_);
   to_full.Append("x");
-  try {
-    to_full.Flush();
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
-    EXPECT_THAT(e.what(), testing::HasSubstr(path_.string()));
-  }
+  const Error e = Caught([&] { to_full.Flush(); });
+  EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
+  EXPECT_THAT(e.what(), testing::HasSubstr(path_.string()));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The openai engine against a real HTTP server in this process, and against servers that it starts.
+// The openai engine, with a real HTTP server in this process and with servers that the engine
+// starts.
 #include "worker/openai/openai_engine.h"
 
 #include <fmt/format.h>
@@ -16,6 +17,8 @@
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "support.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 #include "tiny_server.h"
 #include "tiny_tokenizer.h"
 #include "worker/openai/server_process.h"
@@ -33,7 +36,7 @@ TinyReply Completion(const std::string& body, Fault fault = Fault::kNone) {
   return {200, ToLine(test::ToyCompletion(ParseJson(body, "request"), fault))};
 }
 
-// Answers health and model questions; leaves completions to `complete`.
+// Answers health and model questions. `complete` answers completions.
 TinyServer::Handler Serving(std::function<TinyReply(const std::string& body)> complete) {
   return [complete](const std::string& path, const std::string& body) -> TinyReply {
     if (path == "/health") return {200, "{}"};
@@ -80,18 +83,7 @@ class OpenaiEngine : public testing::Test {
     return answers;
   }
 
-  template <typename Function>
-  static std::string ErrorOf(Function function, ErrorKind kind = ErrorKind::kInfrastructure) {
-    try {
-      function();
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), kind) << e.what();
-      return e.what();
-    }
-    return "no error";
-  }
-
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(OpenaiEngine, GeneratesWithTextAndWithTokens) {
@@ -99,7 +91,7 @@ TEST_F(OpenaiEngine, GeneratesWithTextAndWithTokens) {
   const auto text = Open(server);
   EXPECT_EQ(text->Info().kinds, std::vector<RequestKind>{RequestKind::kGenerateUntil});
   EXPECT_FALSE(text->Info().wants_tokens);
-  EXPECT_EQ(text->Info().max_length, 64);  // of the model that is named, not the first
+  EXPECT_EQ(text->Info().max_length, 64);  // of the named model, not of the first one
   const auto tokens = Open(server, Json{{"prompt", "tokens"}});
   EXPECT_TRUE(tokens->Info().wants_tokens);
   std::vector<Request> requests;
@@ -122,7 +114,7 @@ TEST_F(OpenaiEngine, HoldsAsManyRequestsAsItWasTold) {
   int calls = 0, now = 0, most = 0;
   TinyServer server(Serving([&](const std::string& body) {
     std::unique_lock lock(mutex);
-    if (calls++ == 0) return Completion(body);  // the warm-up's
+    if (calls++ == 0) return Completion(body);  // the warm-up's request
     most = std::max(most, ++now);
     changed.notify_all();
     changed.wait_for(lock, std::chrono::seconds(60), [&] { return most >= 6; });
@@ -138,7 +130,7 @@ TEST_F(OpenaiEngine, HoldsAsManyRequestsAsItWasTold) {
 }
 
 TEST_F(OpenaiEngine, TriesAgainWhatMayWorkAnotherTime) {
-  std::atomic<int> calls{-1};  // the first is the warm-up's
+  std::atomic<int> calls{-1};  // the first request is the warm-up's
   TinyServer server(Serving([&](const std::string& body) -> TinyReply {
     switch (calls++) {
       case 0:
@@ -165,7 +157,8 @@ TEST_F(OpenaiEngine, GivesUpAfterSoManyAttempts) {
                         : TinyReply{500, R"({"error":{"message":"out of memory"}})"};
   }));
   const auto engine = Open(server, Json{{"retries", 1}});
-  const std::string message = ErrorOf([&] { Run(engine.get(), {Question(5), Question(6)}); });
+  const std::string message = CaughtText([&] { Run(engine.get(), {Question(5), Question(6)}); },
+                                         ErrorKind::kInfrastructure);
   EXPECT_THAT(message, HasSubstr("no answer after 2 attempts: status 500: out of memory"));
   EXPECT_THAT(message, HasSubstr(server.url()));
   EXPECT_EQ(engine->pending(), 0u);
@@ -177,7 +170,7 @@ TEST_F(OpenaiEngine, ARequestThatIsRefusedIsNamed) {
     return calls++ == 0 ? Completion(body) : TinyReply{400, R"({"detail":"prompt too long"})"};
   }));
   const auto engine = Open(server);
-  const std::string message = ErrorOf([&] { Run(engine.get(), {Question(5)}); }, ErrorKind::kInput);
+  const std::string message = RefusalOf([&] { Run(engine.get(), {Question(5)}); });
   EXPECT_THAT(message, HasSubstr("document 5"));
   EXPECT_THAT(message, HasSubstr("status 400: prompt too long"));
 }
@@ -185,20 +178,21 @@ TEST_F(OpenaiEngine, ARequestThatIsRefusedIsNamed) {
 TEST_F(OpenaiEngine, AServerThatTakesNoTokensIsNotAskedAgain) {
   TinyServer server(
       Serving([](const std::string&) { return TinyReply{400, R"({"detail":"no string"})"}; }));
-  const std::string message =
-      ErrorOf([&] { Open(server, Json{{"prompt", "tokens"}}); }, ErrorKind::kInput);
+  const std::string message = RefusalOf([&] { Open(server, Json{{"prompt", "tokens"}}); });
   EXPECT_THAT(message, HasSubstr("refused a first request with status 400: no string"));
   EXPECT_THAT(message, HasSubstr("`prompt: text`"));
 }
 
 TEST_F(OpenaiEngine, AServerThatHangsGivesAnErrorAndNotAHang) {
   TinyServer server(Serving([&](const std::string& body) -> TinyReply {
-    if (body.find("hello world") == std::string::npos) return Completion(body);  // the warm-up's
+    // the warm-up's request
+    if (body.find("hello world") == std::string::npos) return Completion(body);
     return {200, "{}", 600 * 1000};
   }));
   const auto engine = Open(server, Json{{"request_seconds", 1}});
   const int64_t begin = MonotonicMicros();
-  EXPECT_THAT(ErrorOf([&] { Run(engine.get(), {Question(1)}); }), HasSubstr("2 attempts"));
+  EXPECT_THAT(CaughtText([&] { Run(engine.get(), {Question(1)}); }, ErrorKind::kInfrastructure),
+              HasSubstr("2 attempts"));
   EXPECT_LT(MonotonicMicros() - begin, 300'000'000);
 }
 
@@ -206,7 +200,8 @@ TEST_F(OpenaiEngine, NobodyListening) {
   TinyServer unused(Serving([](const std::string& body) { return Completion(body); }));
   const std::string url = fmt::format("http://127.0.0.1:{}", openai::FreePort());
   EXPECT_THAT(
-      ErrorOf([&] { Open(unused, Json{{"base_url", url + "/v1/"}, {"ready_seconds", 0.5}}); }),
+      CaughtText([&] { Open(unused, Json{{"base_url", url + "/v1/"}, {"ready_seconds", 0.5}}); },
+                 ErrorKind::kInfrastructure),
       HasSubstr(url + ": not ready after"));
 }
 
@@ -219,7 +214,7 @@ TEST_F(OpenaiEngine, WaitsUntilTheServerIsHealthy) {
   });
   const auto engine = Open(server);
   EXPECT_GE(probes, 4);
-  EXPECT_EQ(engine->Info().max_length, 512);  // of config.json: the server does not say
+  EXPECT_EQ(engine->Info().max_length, 512);  // from config.json, since the server gives none
 }
 
 TEST_F(OpenaiEngine, WithoutAHealthPageTheModelListWillDo) {
@@ -259,7 +254,7 @@ TEST_F(OpenaiEngine, LongPromptsAreCutFromTheLeftAndCounted) {
                           : "[105,106,107,108,109,110,111,112,113,114,115,116]");
     Request hopeless = Question(2);
     hopeless.sampling.max_gen_toks = 20;
-    EXPECT_THAT(ErrorOf([&] { engine->Submit(9, hopeless); }, ErrorKind::kInput),
+    EXPECT_THAT(RefusalOf([&] { engine->Submit(9, hopeless); }),
                 HasSubstr("nothing of the prompt is left"));
   }
 }
@@ -296,7 +291,7 @@ TEST_F(OpenaiEngine, DoesNotScoreWhenTheSelfTestFailsAndSaysWhy) {
     EXPECT_FALSE(scoring["reason"].get<std::string>().empty());
     Request request = Question(4);
     request.kind = RequestKind::kLoglikelihood;
-    EXPECT_THAT(ErrorOf([&] { engine->Submit(1, request); }, ErrorKind::kInput),
+    EXPECT_THAT(RefusalOf([&] { engine->Submit(1, request); }),
                 HasSubstr(scoring["reason"].get<std::string>()));
   }
 }
@@ -317,12 +312,12 @@ TEST_F(OpenaiEngine, WrongSettingsAreNamed) {
   for (const auto& [settings, message] : cases) {
     const Json copy = settings;
     EXPECT_THAT(
-        ErrorOf([&] { MakeOpenaiEngine({"openai", copy, "cpu:0", 1, 1}); }, ErrorKind::kUsage),
+        CaughtText([&] { MakeOpenaiEngine({"openai", copy, "cpu:0", 1, 1}); }, ErrorKind::kUsage),
         HasSubstr(message));
   }
 }
 
-// A server of its own: Python's http.server, answering "x" to everything; dies when asked to.
+// A server program: Python's http.server, which answers "x" to everything and dies when asked to.
 constexpr const char* kServer = R"(
 import http.server, json, os, sys
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -392,19 +387,22 @@ TEST_F(StartedServer, IsNotStartedAgainForEver) {
   settings["restarts"] = 0;
   const auto engine = MakeOpenaiEngine({"openai", settings, "cpu:0", 1, 1});
   engine->Load(folder_.path());
-  EXPECT_THAT(ErrorOf([&] { Run(engine.get(), {Question(2, "die")}); }),
-              HasSubstr("the server ended (exit status 3)"));
+  EXPECT_THAT(
+      CaughtText([&] { Run(engine.get(), {Question(2, "die")}); }, ErrorKind::kInfrastructure),
+      HasSubstr("the server ended (exit status 3)"));
 }
 
 TEST_F(StartedServer, ItsLogIsInTheErrorWhenItDoesNotComeUp) {
   const Json settings{{"command", {"/bin/sh", "-c", "echo CUDA out of memory >&2; exit 7"}}};
   const auto engine = MakeOpenaiEngine({"openai", settings, "cpu:0", 1, 1});
-  const std::string message = ErrorOf([&] { engine->Load(folder_.path()); });
+  const std::string message =
+      CaughtText([&] { engine->Load(folder_.path()); }, ErrorKind::kInfrastructure);
   EXPECT_THAT(message, HasSubstr("ended before it was ready (exit status 7)"));
   EXPECT_THAT(message, HasSubstr("CUDA out of memory"));
   const Json absent{{"command", {"/no/such/server"}}};
   EXPECT_THAT(
-      ErrorOf([&] { MakeOpenaiEngine({"openai", absent, "cpu:0", 1, 1})->Load(folder_.path()); }),
+      CaughtText([&] { MakeOpenaiEngine({"openai", absent, "cpu:0", 1, 1})->Load(folder_.path()); },
+                 ErrorKind::kInfrastructure),
       HasSubstr("exit status 127"));
 }
 

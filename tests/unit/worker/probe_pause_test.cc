@@ -1,4 +1,4 @@
-// How often a server is asked whether it is ready.
+// The pauses between questions to a server whether it is ready.
 #include <gtest/gtest.h>
 
 #include "worker/openai/server.h"

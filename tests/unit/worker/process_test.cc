@@ -1,4 +1,4 @@
-// A whole evald-worker process, with this test as its agent.
+// A whole evald-worker process. The test is its agent.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ TEST_F(WorkerProcess, BeatsWhileTheEngineLoadsAndWhileItIsIdle) {
 }
 
 TEST_F(WorkerProcess, ReportsTheProgressOfWhatItHolds) {
-  Prepare({"task", 4000});  // more than it will do
+  Prepare({"task", 4000});  // more than the worker will do
   TestAgent agent({Json{{"delay_ms", 50}, {"concurrency", 4}}});
   agent.StartUp();
   agent.Send(MakeLease(5, 2, 0, 4000));
@@ -97,8 +97,8 @@ TEST_F(WorkerProcess, ReportsTheProgressOfWhatItHolds) {
   EXPECT_EQ(agent.progress.back().tokens_out % 16, 0);
 }
 
-// At each point at which a worker can be killed, the next attempt gives the bytes of an undisturbed
-// one, and makes again only what was not in the kernel yet.
+// A worker is killed at each fail point. The next attempt gives the same bytes as an undisturbed
+// one, and makes again only the answers that had not reached the kernel yet.
 class KilledAt : public WorkerProcess, public testing::WithParamInterface<const char*> {};
 
 TEST_P(KilledAt, TheNextAttemptResumes) {
@@ -148,7 +148,7 @@ TEST_F(WorkerProcess, ARevokedTrialStopsAndItsPartStays) {
   agent.Send(MakeLease(1, 0, 0, 4000));
   ASSERT_TRUE(agent.AwaitRequests(2));
   agent.Send(protocol::Revoke{1, 0});
-  const auto revoked = agent.Expect<protocol::Revoked>();  // its files are at rest
+  const auto revoked = agent.Expect<protocol::Revoked>();  // its files change no more
   EXPECT_EQ(revoked.trial, 1);
   EXPECT_EQ(revoked.attempt, 0);
   const size_t written = ReadGenerations(File(1, 0) + ".part").size();
@@ -217,7 +217,7 @@ TEST_F(WorkerProcess, NonsenseFromTheAgentIsToldAndSurvived) {
   EXPECT_THAT(failed.message, HasSubstr("message 'lease': slices[0]: the key 'task' is absent"));
   agent.Send(MakeLease(1, 0, 0, 4));  // one document too many
   EXPECT_FALSE(agent.Expect<protocol::TrialFailed>().retry);
-  agent.Send(protocol::Want{1});  // not a worker's to hear
+  agent.Send(protocol::Want{1});  // a worker never gets such a message
   agent.Send(MakeLease(2, 0, 0, 3));
   EXPECT_EQ(agent.Expect<protocol::SliceDone>().requests, 3);
 }
@@ -237,7 +237,7 @@ TEST_F(WorkerProcess, AnEngineThatCannotBeMadeIsTold) {
 
 constexpr const char* kGpu = "cuda:GPU-8f6d";
 
-// With a device that this test holds.
+// The test holds the worker's device.
 class WaitingWorker : public WorkerProcess {
  protected:
   WaitingWorker() : lock_(std::in_place, folder_.path() / "locks", kGpu) {
@@ -288,7 +288,7 @@ TEST_F(WorkerProcess, AFailingEngineFailsTrialsWhichMayBeTriedAgain) {
   agent.AwaitWant();
 }
 
-// A small tmpfs in a mount namespace that the worker is in too.
+// A small tmpfs in a mount namespace that the worker shares.
 TEST_F(WorkerProcess, AFullDiskFailsTheTrialNamesThePathAndKeepsThePart) {
   Prepare({"task", 2000});
   const fs::path small = folder_.path() / "small";
@@ -311,7 +311,7 @@ TEST_F(WorkerProcess, AFullDiskFailsTheTrialNamesThePathAndKeepsThePart) {
       EXPECT_TRUE(fs::exists(file + ".part"));
       EXPECT_FALSE(fs::exists(file));
       agent.Send(protocol::Lease{2, 0, {{"task", prepared_, "", 0, 50, File(2, 0), {}}}, "f00d"});
-      while (true) {  // the worker is still able to work
+      while (true) {  // the worker can still work
         const auto next = agent.Next();
         if (!next || std::holds_alternative<protocol::TrialDone>(*next)) break;
       }

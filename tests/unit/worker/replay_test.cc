@@ -8,6 +8,8 @@
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "support.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 #include "worker/replay/replay_engine.h"
 
 namespace evald {
@@ -53,7 +55,7 @@ class ReplayEngine : public testing::Test {
     }
   }
 
-  test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(ReplayEngine, AnswersFromARunsFolder) {
@@ -86,14 +88,10 @@ TEST_F(ReplayEngine, AnswersFromAFolderOfFilesAndFromOneFile) {
 TEST_F(ReplayEngine, TwoAnswersToOneRequestAreRefused) {
   Write("run/generations/math/1.0.jsonl", {Text(0, "a"), Text(1, "b")});
   Write("run/generations/math/1.1.jsonl", {Text(0, "a"), Text(1, "c")});
-  try {
-    Open("run");
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kInput);
-    EXPECT_THAT(e.what(), HasSubstr("1.1.jsonl:2: task 'math', document 1"));
-    EXPECT_THAT(e.what(), HasSubstr("math/1.0.jsonl"));
-  }
+  const Error e = Caught([&] { Open("run"); });
+  EXPECT_EQ(e.kind(), ErrorKind::kInput);
+  EXPECT_THAT(e.what(), HasSubstr("1.1.jsonl:2: task 'math', document 1"));
+  EXPECT_THAT(e.what(), HasSubstr("math/1.0.jsonl"));
 }
 
 TEST_F(ReplayEngine, AnAnswerOfAnotherKindIsRefused) {
@@ -105,12 +103,8 @@ TEST_F(ReplayEngine, AnAnswerOfAnotherKindIsRefused) {
 TEST_F(ReplayEngine, BadFilesAreNamedWithTheirLine) {
   Write("a/math.jsonl", {Text(0, "a"), Text(1, "b")});
   std::ofstream(folder_.path() / "a/math.jsonl", std::ios::app) << "{\"doc_id\": 2\n";
-  try {
-    Open("a");
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_THAT(e.what(), HasSubstr("math.jsonl:3: not JSON"));
-  }
+  const Error e = Caught([&] { Open("a"); });
+  EXPECT_THAT(e.what(), HasSubstr("math.jsonl:3: not JSON"));
   fs::create_directory(folder_.path() / "empty");
   EXPECT_THROW(Open("empty"), Error);
   EXPECT_THROW(Open("nowhere"), Error);
@@ -136,18 +130,12 @@ TEST_F(ReplayEngine, ALineThatTakesTooMuchMemoryIsRefused) {
       Error);
 }
 
-// Holes: they take no place on the disk, and all of what they say to be when they are read.
+// Holes take no place on the disk, but are read with their whole length.
 TEST_F(ReplayEngine, AHoleIsRefusedBeforeItIsRead) {
   const auto refusal = [&](const char* name, uintmax_t bytes) {
     std::ofstream(folder_.path() / name) << "";
     fs::resize_file(folder_.path() / name, bytes);
-    try {
-      Open(name);
-      return std::string("it is taken");
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kInput);
-      return std::string(e.what());
-    }
+    return RefusalOf([&] { Open(name); });
   };
   EXPECT_THAT(refusal("terabyte.jsonl", uintmax_t{1} << 40),
               HasSubstr("terabyte.jsonl: generations of more than 68719476736 bytes"));
@@ -156,8 +144,9 @@ TEST_F(ReplayEngine, AHoleIsRefusedBeforeItIsRead) {
   EXPECT_THAT(refusal("gigabytes.jsonl", uintmax_t{8} << 30),
               HasSubstr("gigabytes.jsonl:1: a line of more than 67108864 bytes"));
   ::getrusage(RUSAGE_SELF, &after);
-  // 64 MiB have 16,384 pages, 8 GiB 2,097,152; the kernel brings 16 at once where it can.
-  EXPECT_LT(after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt, 40'000)
+  // 64 MiB have 16,384 pages, 8 GiB have 2,097,152. The kernel brings in 16 pages at once if it
+  // can, and a sanitizer's shadow has up to four pages for each.
+  EXPECT_LT(after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt, 100'000)
       << "all of it was read";
 }
 

@@ -6,6 +6,7 @@
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "support.h"
+#include "tests/unit/support/temporary_folder.h"
 #include "tiny_tokenizer.h"
 
 namespace evald::openai {
@@ -15,7 +16,7 @@ using test::Fault;
 using testing::HasSubstr;
 
 ScoringVerdict Judge(Fault fault) {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   test::WriteTinyCheckpoint(folder.path(), 512);
   const auto tokenizer = Tokenizer::Load(folder.path());
   CompletionsStyle style;
@@ -49,7 +50,7 @@ TEST(TestScoring, EveryFaultIsFound) {
 }
 
 TEST(TestScoring, AnErrorIsAReason) {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   test::WriteTinyCheckpoint(folder.path(), 512);
   const ScoringVerdict verdict =
       TestScoring({}, *Tokenizer::Load(folder.path()), [](const Json&) -> Completion {

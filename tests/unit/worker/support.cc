@@ -13,6 +13,7 @@
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "evald/task.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::test {
 namespace fs = std::filesystem;
@@ -47,16 +48,6 @@ pid_t Start(const std::vector<std::string>& command,
 }
 
 }  // namespace
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = "/tmp/evald-worker-test-XXXXXX";
-  path_ = ::mkdtemp(name.data());
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
 
 std::string MakePrepared(const fs::path& folder, const PreparedShape& shape) {
   TaskDefinition task;

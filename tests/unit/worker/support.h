@@ -13,21 +13,11 @@
 #include "evald/generation.h"
 #include "prepared/prepared_task.h"
 #include "protocol/channel.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::test {
 
-/// A folder under /tmp that goes with its owner.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-/// What MakePrepared writes.
+/// The shape of the task that MakePrepared writes.
 struct PreparedShape {
   std::string name = "task";
   int64_t documents = 10;
@@ -36,13 +26,14 @@ struct PreparedShape {
   int repeats = 1;
 };
 
-/// A prepared task under `folder`/prepared-<name>; gives its folder.
+/// Writes a prepared task under `folder`/prepared-<name>. Returns its folder.
 std::string MakePrepared(const std::filesystem::path& folder, const PreparedShape& shape);
 
-/// The lines of a generations file, each parsed; fails the test for a line that is not one.
+/// The parsed lines of a generations file. A line that is no generation fails the test.
 std::vector<Generation> ReadGenerations(const std::filesystem::path& file);
 
-/// The tests' side of an evald-worker process: starts it, and speaks to it as its agent does.
+/// The tests' side of an evald-worker process: starts the worker, and talks to it as its agent
+/// does.
 class TestAgent {
  public:
   struct Options {
@@ -59,15 +50,15 @@ class TestAgent {
 
   void Send(const protocol::Message& message) { channel_->Send(message); }
   void SendRaw(const std::string& bytes);
-  /// The next message that is not a Progress, a Span or a Want; fails the test after 2 minutes.
-  /// Nothing when the worker has gone.
+  /// The next message that is not a Progress, a Span or a Want. Fails the test after 2 minutes.
+  /// Nothing if the worker has gone.
   std::optional<protocol::Message> Next();
-  /// Reads on until a Progress came, past all but a Want; false when there was none within 2
-  /// minutes.
+  /// Reads up to the next Progress. Passes over all messages except a Want. False if there is none
+  /// within 2 minutes.
   bool ReadProgress();
-  /// Reads on until a Progress says that `count` requests are done; false as ReadProgress.
+  /// Reads until a Progress says that `count` requests are done. False as in ReadProgress.
   bool AwaitRequests(int64_t count);
-  /// Next, which must be a T.
+  /// The next message, which must be a T.
   template <typename T>
   T Expect() {
     const auto message = Next();
@@ -75,18 +66,19 @@ class TestAgent {
     Fail(message);
     return T{};
   }
-  /// Waits for a Want, unless one came that was not yet waited for.
+  /// Waits for a Want, unless one came that no call has waited for yet.
   void AwaitWant();
   /// Hello, Load, Loaded, and the Want that follows.
   void StartUp();
   void HangUp() { channel_.reset(); }
-  /// The worker's end: its exit status, or 128 + signal. Fails the test after 2 minutes.
+  /// Waits for the worker's end. Returns its exit status, or 128 + signal. Fails the test after 2
+  /// minutes.
   int Wait();
   void Kill(int signal);
   pid_t pid() const { return pid_; }
 
   std::vector<protocol::Progress> progress;  ///< seen by Next
-  std::vector<protocol::Span> spans;         ///< likewise
+  std::vector<protocol::Span> spans;         ///< seen by Next
 
  private:
   std::optional<protocol::Message> Read(bool until_want);

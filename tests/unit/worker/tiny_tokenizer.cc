@@ -12,7 +12,7 @@
 namespace evald::test {
 namespace {
 
-// The printable stand-in of a byte in byte-level tokenizers (GPT-2's table), as UTF-8.
+// The printable character for a byte in byte-level tokenizers (GPT-2's table), as UTF-8.
 std::string StandIn(int byte) {
   int code = byte;
   const auto printable = [](int b) {
@@ -54,7 +54,7 @@ double LogprobAt(const std::vector<int>& tokens, size_t at, int token) {
   for (const auto& [logprob, letter] : Distribution(tokens, at)) {
     if (letter == token) return logprob;
   }
-  return -12.0 - token % 7;  // what the model never says
+  return -12.0 - token % 7;  // tokens that the model never generates
 }
 
 std::vector<int> PromptOf(const Json& body) {

@@ -6,11 +6,11 @@
 
 namespace evald::test {
 
-/// A byte-level tokenizer without merges: token i is byte i. Written as tokenizer.json into
+/// Writes a byte-level tokenizer without merges (token i is byte i) as tokenizer.json into
 /// `folder`, with a config.json that gives a context of `max_length` tokens.
 void WriteTinyCheckpoint(const std::filesystem::path& folder, int max_length);
 
-/// How a toy server may get log-probabilities wrong.
+/// The faults in log-probabilities that a toy server may have.
 enum class Fault {
   kNone,
   kNoLogprobs,
@@ -23,9 +23,9 @@ enum class Fault {
 };
 
 /// The reply of a completions server whose model is a fixed function of the last three bytes.
-/// Understands prompt (text or tokens), max_tokens, echo and logprobs; generates greedily.
+/// Understands prompt (text or tokens), max_tokens, echo and logprobs. Generates greedily.
 Json ToyCompletion(const Json& body, Fault fault);
-/// log P(token | context) of that model.
+/// log P(token | context) in that model.
 double ToyLogprob(const std::vector<int>& context, int token);
 
 }  // namespace evald::test

@@ -1,8 +1,8 @@
-// The openai engine on a real `transformers serve`, against transformers' own generate. Runs where
+// The openai engine on a real `transformers serve`, against transformers' own generate. Takes about
+// a minute. Runs if these variables are set:
 //   EVALD_TRANSFORMERS_PYTHON  a Python with torch, transformers[serving]
 //   EVALD_TRANSFORMERS         the `transformers` command of that Python
 //   EVALD_SERVED_CHECKPOINT    a small checkpoint
-// are set; takes about a minute.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 
 #include "base/jsonl.h"
 #include "support.h"
+#include "tests/unit/support/temporary_folder.h"
 #include "worker/openai/completions.h"
 #include "worker/openai/openai_engine.h"
 
@@ -47,7 +48,7 @@ TEST(TransformersServe, GivesTheTextThatTransformersGenerates) {
   }
   const Json prompts{"Question: 12 + 7 = ?\nAnswer:", "def add(a, b):\n", "The",
                      "Once upon a time there was", "1 2 3 4 5"};
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   std::ofstream(folder.path() / "prompts.json") << prompts.dump();
   const Json expected =
       ParseJson(Output(fmt::format("HF_HUB_OFFLINE=1 {} {}/tests/oracle/greedy_text.py {} {} {}",

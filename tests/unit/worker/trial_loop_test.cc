@@ -1,5 +1,5 @@
-// The trial loop with no socket: messages are posted and collected, engines are real or scripted to
-// fail.
+// The trial loop without a socket: messages are posted and collected. Engines are real, or fail by
+// a script.
 #include "worker/trial_loop.h"
 
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "support.h"
+#include "tests/unit/support/temporary_folder.h"
 #include "worker/emulated/emulated_engine.h"
 
 namespace evald {
@@ -20,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// The emulated engine, with answers or failures of the test's choosing.
+// The emulated engine, with answers or failures that the test chooses.
 class ScriptedEngine : public Engine {
  public:
   explicit ScriptedEngine(Json settings = Json{{"concurrency", 4}})
@@ -73,14 +74,14 @@ class ScriptedEngine : public Engine {
   struct AtStep {
     size_t pending = 0, submitted = 0;
   };
-  std::vector<AtStep> steps;  // what it held at the beginning of each
+  std::vector<AtStep> steps;  // the engine's requests at the beginning of each step
   struct Followed {
     fs::path staging;
     size_t pending = 0;
-    int loads = 0;  // before it
+    int loads = 0;  // number of loads before the step
   };
   std::vector<Followed> followed;
-  std::optional<Json> report;  // of Load, in place of the emulated engine's
+  std::optional<Json> report;  // the report of Load, instead of the emulated engine's
   int loads = 0;
 
  private:
@@ -123,8 +124,8 @@ class TrialLoopTest : public testing::Test {
     return found;
   }
 
-  TrialLoop* loop_ = nullptr;  // while Run does
-  test::TemporaryFolder folder_;
+  TrialLoop* loop_ = nullptr;  // set during Run
+  TemporaryFolder folder_;
   std::mutex mutex_;
   std::vector<protocol::Message> sent_;
 };
@@ -299,7 +300,7 @@ TEST_F(TrialLoopTest, AsksAgainWhileThereIsStillWork) {
   Prepare({"math", 64});
   ScriptedEngine engine(Json{{"concurrency", 4}, {"delay_ms", 5}});
   Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 64, "1.0.jsonl")}}}, true);
-  EXPECT_TRUE(Sent<protocol::Want>().empty());  // draining: takes nothing new
+  EXPECT_TRUE(Sent<protocol::Want>().empty());  // it drains: it accepts nothing new
   sent_.clear();
   ScriptedEngine again(Json{{"concurrency", 4}, {"delay_ms", 5}});
   TrialLoop loop(&again, [this](const protocol::Message& message) {
@@ -346,7 +347,7 @@ TEST_F(TrialLoopTest, ABadRequestFailsItsTrialOnlyThoughSeveralWereUnderWay) {
   EXPECT_FALSE(failed[0].retry);
   EXPECT_THAT(failed[0].message, HasSubstr("document 3 is too long"));
   EXPECT_EQ(Sent<protocol::TrialDone>().size(), 2u);
-  EXPECT_EQ(failures, 2);  // once in the crowd, once alone
+  EXPECT_EQ(failures, 2);  // once with others, once alone
   EXPECT_EQ(test::ReadGenerations(folder_.path() / "1.0.jsonl").size(), 3u);
   EXPECT_EQ(test::ReadGenerations(folder_.path() / "3.4.jsonl").size(), 3u);
 }
@@ -376,7 +377,7 @@ TEST_F(TrialLoopTest, ABrokenDeviceEndsTheWorkerWhichKeepsWhatIsWholeAndSaysWhyL
     engine.broken = "cuda:GPU-a: a kernel failed";
     throw Error(ErrorKind::kInfrastructure, *engine.broken);
   };
-  // Nobody tells it to end.
+  // No message tells the loop to end.
   Run(&engine,
       {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("whole", 0, 3, "1.0.jsonl")}},
        protocol::Lease{2, 0, {MakeSlice("half", 0, 8, "2.0.jsonl")}}},
@@ -419,7 +420,7 @@ TEST_F(TrialLoopTest, TellsHowFarAPullIs) {
   EXPECT_EQ(seen[0].to_pull, 7);
 }
 
-// The task is named, so that others of the trial are not taken for it.
+// The failure names the task, so that the trial's other tasks are not blamed.
 TEST_F(TrialLoopTest, ARequestThatTheEngineRefusesNamesItsTask) {
   Prepare({"first", 3});
   Prepare({"second", 3});
@@ -438,8 +439,8 @@ TEST_F(TrialLoopTest, ARequestThatTheEngineRefusesNamesItsTask) {
   EXPECT_FALSE(failed[0].retry);
 }
 
-// The engine does not say whose request it was: slices go through it one at a time until it is
-// known.
+// The engine does not say whose request failed. So slices go through it one at a time until the
+// loop knows.
 TEST_F(TrialLoopTest, ARequestThatFailsInAStepIsTracedToItsTask) {
   Prepare({"first", 3});
   Prepare({"second", 3});
@@ -584,7 +585,7 @@ TEST_F(TrialLoopTest, SpansFollowOneAnother) {
   EXPECT_GT(computed, 0.19);  // 40 requests of 10 ms, two at a time
 }
 
-// Two of it would write one file.
+// Two trials of one lease would write the same file.
 TEST_F(TrialLoopTest, ALeaseThatComesTwiceIsWorkedOffOnce) {
   Prepare({"math", 6});
   ScriptedEngine engine;
@@ -596,7 +597,7 @@ TEST_F(TrialLoopTest, ALeaseThatComesTwiceIsWorkedOffOnce) {
   EXPECT_TRUE(Sent<protocol::TrialFailed>().empty());
 }
 
-// Its answers would be taken for those of the checkpoint that was meant.
+// Otherwise its answers would be taken for those of the intended checkpoint.
 TEST_F(TrialLoopTest, ALeaseForAnotherCheckpointIsNotAnswered) {
   Prepare({"math", 6});
   ScriptedEngine engine;

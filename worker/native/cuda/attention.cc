@@ -8,21 +8,19 @@
 namespace evald::native::cuda {
 namespace {
 
-constexpr int64_t kChunkPositions = kChunkPages * kPagePositions;
-
-// Collects the items of one chunk after the other.
+// Collects the items, one chunk after the other.
 class Planner {
  public:
   Planner(int64_t window, int64_t group)
       : window_(window), group_(group), rows_max_(std::max<int64_t>(1, kWideRows / group)) {}
 
-  // The rows of `segment` that see the chunk, whose first one is `row` of the batch. Segments come
-  // in order.
+  // Adds the rows of `segment` that see the chunk. `row` is the batch's number of the segment's
+  // first row. Segments come in order.
   void Add(const Segment& segment, int64_t row, int64_t table, int64_t chunk);
   void EndChunk() { Close(); }
   std::vector<AttendItem> Sorted() const;
 
-  int64_t Hidden(int64_t position) const {  // keys before it are not seen
+  int64_t Hidden(int64_t position) const {  // keys before this position are not seen
     return window_ > 0 ? std::max<int64_t>(position + 1 - window_, 0) : 0;
   }
 
@@ -32,11 +30,11 @@ class Planner {
 
   int64_t window_, group_, rows_max_;
   AttendItem item_{};                 // count 0: none
-  const Segment* segment_ = nullptr;  // one of the item's
+  const Segment* segment_ = nullptr;  // the segment of one of its rows
   bool mixed_ = false;                // rows of more than one segment
-  int64_t first_page_ = 0;            // that one of its rows sees
+  int64_t first_page_ = 0;            // the first page that one of its rows sees
   int64_t pages_end_ = 0;             // one past the last one
-  // By cost: items of many rows first, in each kind those with many pages first.
+  // Items by cost: those of many rows first, in each kind those with many pages first.
   std::array<std::vector<AttendItem>, 2 * kChunkPages> by_cost_;
 };
 
@@ -48,7 +46,7 @@ void Planner::Close() {
   item_ = AttendItem();
 }
 
-// Whether rows of `segment` that end in page `pages_end` can read the item's pages.
+// Whether rows of `segment` that end in page `pages_end` can share the item's pages.
 bool Planner::Joins(const Segment& segment, int64_t row, int64_t pages_end) const {
   if (item_.count == 0 || item_.count == rows_max_ || item_.first + item_.count != row)
     return false;

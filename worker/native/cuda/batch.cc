@@ -11,9 +11,8 @@ namespace {
 
 constexpr uint64_t kAlignment = 16;
 constexpr uint64_t kItemsMin = 64;  // of a padded list
-constexpr int64_t kChunkPositions = kChunkPages * kPagePositions;
 
-// The segments without the rows that are not wanted.
+// The segments without the rows whose logits are not wanted.
 std::vector<Segment> WantedOnly(const std::vector<Segment>& segments) {
   std::vector<Segment> kept;
   for (Segment segment : segments) {
@@ -21,12 +20,12 @@ std::vector<Segment> WantedOnly(const std::vector<Segment>& segments) {
     segment.first_position += segment.logits_from;
     segment.count -= segment.logits_from;
     segment.logits_from = 0;
-    kept.push_back(segment);  // also without rows, so that they are numbered as before
+    kept.push_back(segment);  // even if no row is left, so that segments keep their numbers
   }
   return kept;
 }
 
-// The segments cut where the partial results of one call would be too many.
+// The segments, cut into parts whose partial results fit into one call.
 std::vector<std::vector<Segment>> CutForScratch(const std::vector<Segment>& segments,
                                                 int64_t window, int64_t partials_max) {
   std::vector<std::vector<Segment>> parts(1);
@@ -114,7 +113,7 @@ uint64_t BatchPlan::Put(const std::vector<T>& values) {
   return at;
 }
 
-// Gives where each row's page table begins.
+// Returns where each row's page table begins.
 std::vector<int32_t> BatchPlan::PutRows(const std::vector<Segment>& segments, int64_t padded,
                                         RowSet* rows) {
   std::vector<int32_t> positions, tables;
@@ -145,7 +144,7 @@ void BatchPlan::PutAttention(const std::vector<Segment>& segments, const BatchLi
     part.first_row = first_row;
     part.rows = static_cast<int64_t>(plan.partials.size()) - 1;
     part.partials = plan.partials.back();
-    for (AttendItem& item : plan.items) {  // of the whole batch's page tables
+    for (AttendItem& item : plan.items) {  // tables of the whole batch
       item.table = tables[static_cast<size_t>(first_row + item.first)];
     }
     first_row += part.rows;

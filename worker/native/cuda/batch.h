@@ -9,21 +9,21 @@
 
 namespace evald::native::cuda {
 
-/// What a batch's plan depends on beside its segments.
+/// The limits that a batch's plan depends on, beside its segments.
 struct BatchLimits {
   int64_t group = 1;             ///< heads / kv_heads
-  std::vector<int64_t> windows;  ///< that the layers have, each once
-  int64_t last_window = 0;       ///< of the last layer, which has only the kept rows
-  /// Partial results that one call of Attend may have, but for rows that need more by themselves.
+  std::vector<int64_t> windows;  ///< the layers' windows, each once
+  int64_t last_window = 0;       ///< the last layer's, which has only the kept rows
+  /// The most partial results that one call of Attend may have, unless a single row needs more.
   int64_t partials_max = std::numeric_limits<int64_t>::max();
 };
 
-/// One call of Attend: rows [first_row, first_row + rows). Places are bytes from the begin of the
-/// batch's data.
+/// One call of Attend: rows [first_row, first_row + rows). Places are byte offsets into the batch's
+/// data.
 struct AttendPart {
   int64_t first_row = 0;
   int64_t rows = 0;
-  int64_t items = 0;  ///< those that only pad included
+  int64_t items = 0;  ///< padding items included
   int64_t partials = 0;
   uint64_t items_at = 0;
   uint64_t partials_at = 0;
@@ -35,7 +35,7 @@ struct RowSet {
     std::vector<AttendPart> parts;
   };
   int64_t rows = 0;    ///< of the segments
-  int64_t padded = 0;  ///< that are computed; those behind `rows` only pad
+  int64_t padded = 0;  ///< rows that are computed; those behind `rows` are padding
   uint64_t positions_at = 0;
   uint64_t tables_at = 0;
   std::vector<Windowed> attention;
@@ -43,14 +43,14 @@ struct RowSet {
   const std::vector<AttendPart>& Attention(int64_t window) const;
 };
 
-/// All that the device must know of a batch, laid out as it is sent there in one copy: tokens,
-/// positions and page tables, attention's plans and the rows that are kept. Pages come last, so
-/// that all other places depend on the numbers of rows and items alone.
+/// All that the device must know about a batch, laid out to be sent there in one copy: tokens,
+/// positions and page tables, attention's plans and the kept rows. Pages come last, so that all
+/// other places depend on the numbers of rows and items alone.
 class BatchPlan {
  public:
   BatchPlan() = default;
-  /// `padded_rows` of at least the segments' rows: for a batch that is captured, numbers of items
-  /// are padded as well; 0: as the batch is.
+  /// `padded_rows`, for a batch that is captured: the rows including padding, at least the
+  /// segments' rows; numbers of items are padded too. 0: no padding.
   BatchPlan(const std::vector<Segment>& segments, const BatchLimits& limits, int64_t padded_rows);
 
   const RowSet& all() const { return all_; }
@@ -60,8 +60,8 @@ class BatchPlan {
   uint64_t wanted_at() const { return wanted_at_; }  ///< indices of the kept rows, if not all are
   uint64_t pages_at() const { return pages_at_; }
   const std::vector<char>& data() const { return data_; }
-  int64_t positions() const { return positions_; }  ///< the largest, and one
-  int64_t partials() const { return partials_; }    ///< of the call of Attend that has most
+  int64_t positions() const { return positions_; }  ///< the largest position, plus one
+  int64_t partials() const { return partials_; }    ///< the most of any call of Attend
 
  private:
   template <typename T>
@@ -79,7 +79,7 @@ class BatchPlan {
   int64_t positions_ = 0, partials_ = 0;
 };
 
-/// Chunks of keys that the row at `position` sees.
+/// The number of chunks of keys that the row at `position` sees.
 int64_t ChunksSeen(int64_t position, int64_t window);
 
 }  // namespace evald::native::cuda

@@ -21,14 +21,15 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kPatience{50};
-constexpr uint64_t kLengthBytes = 8;  // of the number that a safetensors file begins with
+// The length of the number that a safetensors file begins with
+constexpr uint64_t kLengthBytes = 8;
 
 double SecondsSince(int64_t begin) { return 1e-6 * static_cast<double>(MonotonicMicros() - begin); }
 
 }  // namespace
 
-// A staging that is followed. The thread uses everything; the loader only after it has been joined,
-// but for Published.
+// A followed staging. Its thread uses everything; the loader uses only IsPublishedAs until the
+// thread has been joined.
 class CheckpointLoader::Following : public Arrival {
  public:
   Following(fs::path folder, const std::atomic<bool>& cancel)
@@ -40,7 +41,8 @@ class CheckpointLoader::Following : public Arrival {
     return record_.Published() == directory.filename().string();
   }
 
-  // Reads what describes the weights, as soon as it is there.
+  // Reads the config and the shape of the weights as soon as their files, or their headers if they
+  // hold tensors, have landed.
   void ReadShape() {
     for (const CheckpointFile& file : record_.files()) {
       WaitFor(file.name, file.name.ends_with(".safetensors") ? HeaderEnd(file) : file.bytes);
@@ -56,7 +58,7 @@ class CheckpointLoader::Following : public Arrival {
   }
 
   std::thread thread;
-  bool pulled = false;  ///< all of it is on the device
+  bool pulled = false;  ///< all weights are on the device
   PullReport report;
 
  private:
@@ -66,8 +68,8 @@ class CheckpointLoader::Following : public Arrival {
     }
   }
 
-  // Where a safetensors file's header ends by its first bytes; where they make no sense, after
-  // them: whoever reads it then says what is wrong.
+  // The end of a safetensors file's header, by its first bytes. If these make no sense, the end of
+  // the first bytes: the reader of the header then reports the fault.
   uint64_t HeaderEnd(const CheckpointFile& file) const {
     const uint64_t first = std::min(kLengthBytes, file.bytes);
     WaitFor(file.name, first);
@@ -101,7 +103,7 @@ void CheckpointLoader::Follow(const fs::path& staging) {
     follow_->thread = std::thread([this] { FollowThread(); });
   } catch (const std::exception& error) {
     log::Info("the staging in {} is not followed: {}", staging.string(), error.what());
-    follow_.reset();  // it may be over already
+    follow_.reset();  // the thread may have ended already
   }
 }
 
@@ -111,7 +113,7 @@ void CheckpointLoader::FollowThread() {
     if (!puller_.options().uuid.empty()) UseGpu(puller_.options().uuid);
     follow.ReadShape();
     if (held_ && !held_->SameShape(follow.weights(), TypeFor(follow.weights()))) {
-      return log::Info("the staging in {} is not followed: its shape is another",
+      return log::Info("the staging in {} is not followed: the device's weights have another shape",
                        follow.folder().string());
     }
     Place(follow.weights());
@@ -126,7 +128,7 @@ void CheckpointLoader::FollowThread() {
   }
 }
 
-// What was pulled counts for nothing.
+// Ends the follow and discards what it pulled.
 void CheckpointLoader::EndFollow() {
   if (follow_ != nullptr && follow_->thread.joinable()) {
     progress_.cancel = true;
@@ -136,7 +138,7 @@ void CheckpointLoader::EndFollow() {
   follow_.reset();
 }
 
-// Afterwards a follow is one that has pulled what is in `directory`.
+// Afterwards there is either no follow, or one that has pulled all of `directory`.
 void CheckpointLoader::Settle(const fs::path& directory) {
   if (follow_ == nullptr) return;
   if (!follow_->IsPublishedAs(directory)) return EndFollow();

@@ -46,7 +46,7 @@ bool WriteBlock(const float* from, uint64_t count, WeightType wanted, char* to) 
 
 uint16_t ToBF16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
-  // A NaN whose upper half alone would be an infinity gets a bit of its own.
+  // A NaN whose upper half alone would be an infinity gets a bit set there.
   if ((bits & ~kSign) > kInfinity) return static_cast<uint16_t>((bits >> 16) | 0x40);
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }

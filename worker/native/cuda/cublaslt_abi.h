@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What evald uses of cuBLASLt's binary interface, versions 12 and 13: the library is loaded when
-/// the program runs, so neither it nor its header is needed to build. Numbers and signatures are
-/// those of NVIDIA's documentation and header (cublasLt.h); cublaslt_abi_check.cc compares them
-/// where that header is found.
+/// The part of cuBLASLt's binary interface, versions 12 and 13, that evald uses. The library is
+/// loaded when the program runs, so neither it nor its header is needed to build. Numbers and
+/// signatures are from NVIDIA's documentation and header (cublasLt.h); cublaslt_abi_check.cc
+/// compares them if that header is found.
 namespace evald::native::cuda::lt {
 
 using Handle = struct Context*;

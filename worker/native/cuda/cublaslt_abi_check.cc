@@ -1,4 +1,4 @@
-// Compiled where cuBLASLt's own header is found: cublaslt_abi.h says what it says.
+// Compiled if cuBLASLt's own header is found: checks that cublaslt_abi.h agrees with it.
 #include <cublasLt.h>
 
 #include <type_traits>
@@ -8,7 +8,7 @@
 namespace evald::native::cuda::lt {
 namespace {
 
-// Of two enumerations.
+// Compares values of two enumerations.
 template <typename Ours, typename Theirs>
 constexpr bool Same(Ours ours, Theirs theirs) {
   return static_cast<int64_t>(ours) == static_cast<int64_t>(theirs);

@@ -8,7 +8,7 @@ namespace evald::native::cuda {
 
 /// cuBLASLt's functions, from the library that is found when the program runs: it is hundreds of
 /// megabytes large and often lies in a Python package. Versions 12 and 13 have the same interface
-/// for what is used here.
+/// for these functions.
 struct CublasLt {
   lt::CreateFunction Create;
   lt::DestroyFunction Destroy;
@@ -27,12 +27,12 @@ struct CublasLt {
   lt::GetHeuristicFunction MatmulAlgoGetHeuristic;
   lt::AlgorithmGetFunction MatmulAlgoConfigGetAttribute;
 
-  /// Throws DeviceError for a status that is not success.
+  /// Throws DeviceError unless the status is success.
   void Check(lt::Status status, const char* doing) const;
 };
 
-/// Loaded once: what EVALD_CUBLASLT names, else by the system's search. Throws
-/// Error(kInfrastructure) where it is not found.
+/// Loads the library once: the file that EVALD_CUBLASLT names, otherwise by the system's search.
+/// Throws Error(kInfrastructure) if no library is found.
 const CublasLt& LoadCublasLt();
 
 }  // namespace evald::native::cuda

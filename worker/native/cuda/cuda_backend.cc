@@ -13,6 +13,7 @@
 #include "worker/native/cuda/checkpoint_loader.h"
 #include "worker/native/cuda/cuda_device.h"
 #include "worker/native/cuda/products.h"
+#include "worker/native/cuda/served.h"
 #include "worker/native/native_engine.h"
 #include "worker/native/native_settings.h"
 
@@ -20,7 +21,7 @@ namespace evald::native::cuda {
 namespace {
 
 constexpr const char* kPrefix = "cuda:";
-constexpr int kSlots = 512;  // as many as fit enter; they share each reading of the weights
+constexpr int kSlots = 512;  // as many sequences as fit; they share each reading of the weights
 constexpr int kChunk = 8192;
 constexpr uint64_t kSpareShare = 50;  // 1 in so many bytes of memory stays free for the driver
 
@@ -36,12 +37,12 @@ class CudaBackend : public Backend {
  public:
   CudaBackend(GpuInfo gpu, const NativeSettings& settings)
       : gpu_(std::move(gpu)), settings_(settings), loader_(PullOptionsOf(gpu_, settings)) {}
-  // On any thread: what gives memory back would make a context on the first GPU, where a thread has
-  // none, and take memory of whoever works there.
+  // The destructor runs on any thread. On a thread without a current GPU, freeing memory would make
+  // a context on the first GPU and take memory from its users.
   ~CudaBackend() override {
     try {
       UseGpu(gpu_.uuid);
-    } catch (const std::exception&) {  // it is lost, and its memory with it
+    } catch (const std::exception&) {  // the GPU is lost, and its memory with it
     }
   }
 
@@ -67,11 +68,12 @@ class CudaBackend : public Backend {
       const bool same = device_ && *config_ == config;
       if (!same) {
         LetGo();
-        PrepareProducts(config, weights);  // while what is staged is pulled
+        RefuseUnserved(config);
+        PrepareProducts(config, weights);  // while the staged checkpoint is pulled
       }
       stays = same && loader_.Keeps(weights);
       if (!stays) LetGo();
-      if (stays) device_->Drain();  // a batch whose answers nobody wanted may be on its way
+      if (stays) device_->Drain();  // a batch whose answers are not wanted may be under way
       loader_.Load(directory, weights);
       if (!stays) MakeDevice(config);
     } catch (const DeviceError& e) {
@@ -101,7 +103,7 @@ class CudaBackend : public Backend {
   }
 
  private:
-  // Of all that was built on the weights.
+  // Frees all that was built on the weights.
   void LetGo() {
     cache_.reset();
     device_.reset();
@@ -109,8 +111,8 @@ class CudaBackend : public Backend {
 
   int64_t RowsMax() const { return std::max<int64_t>(RowsOfBatch(), slots()); }
 
-  // Takes seconds, but for those that are known. Before the weights are in, so that the device
-  // computes from then on.
+  // Takes seconds, except for known products. Called before the weights are in, so that the device
+  // can compute as soon as they are.
   void PrepareProducts(const ModelConfig& config, const ModelWeights& weights) {
     if (!products_) products_ = MakeProducts(settings_.fast);
     const Stream stream;
@@ -118,7 +120,8 @@ class CudaBackend : public Backend {
   }
 
   void MakeDevice(const ModelConfig& config) {
-    config_ = std::make_unique<ModelConfig>(config);  // the checkpoint's goes with the next Load
+    // The checkpoint's own config goes with the next Load
+    config_ = std::make_unique<ModelConfig>(config);
     CudaOptions options;
     options.rows_max = RowsMax();
     options.graphs = settings_.graphs;
@@ -132,7 +135,7 @@ class CudaBackend : public Backend {
     }
   }
 
-  // All of it at once, so that no request can run out of it.
+  // Takes all of the cache's memory at once, so that no request can run out of it.
   void TakeCache() {
     const DeviceMemory memory = MemoryOfDevice();
     const uint64_t kept = device_->reserve_bytes() + memory.total / kSpareShare;

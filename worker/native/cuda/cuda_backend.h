@@ -4,18 +4,18 @@
 #include <string>
 
 #include "evald/json.h"
-#include "worker/engine.h"
+#include "worker/engine/engine.h"
 #include "worker/native/cuda/runtime.h"
 
 namespace evald::native::cuda {
 
-/// The GPU that a device's name ("cuda:GPU-8f6d…") stands for. Throws Error(kInfrastructure) naming
-/// the visible ones when it is none of them.
+/// The GPU with a device's name ("cuda:GPU-8f6d…"). If no visible GPU has this name, throws
+/// Error(kInfrastructure), which names the visible ones.
 GpuInfo GpuOf(const std::string& device);
 
-/// The native engine on the GPU options.device. Deterministic as on the CPU (native_engine.h), the
-/// kind of GPU in place of the instruction set, unless `fast` is set. Computes in the type that
-/// most of the weights are stored in.
+/// The native engine on the GPU options.device. Unless `fast` is set, it is deterministic as on the
+/// CPU (native_engine.h), with the kind of GPU in place of the instruction set. Computes in the
+/// type in which most of the weights are stored.
 ///
 /// Settings, all optional, besides max_length:
 ///
@@ -29,7 +29,8 @@ GpuInfo GpuOf(const std::string& device);
 ///     copy_threads: N    of the pull (pull.h)
 ///
 /// A checkpoint of the same shape as the one before takes its memory, device, cache and graphs
-/// over. Errors of the device are DeviceError; after a sticky one the engine is Broken.
+/// over. Errors of the device are DeviceError. After an error that makes the context unusable
+/// (sticky), the engine is Broken.
 std::unique_ptr<Engine> MakeCudaEngine(const EngineOptions& options);
 
 /// As VisibleDevices of worker/native_devices.h.

@@ -11,7 +11,7 @@
 namespace evald::native::cuda {
 namespace {
 
-constexpr int64_t kLogitsFloats = int64_t{64} << 20;  // of one block of logits
+constexpr int64_t kLogitsFloats = int64_t{64} << 20;  // in one block of logits
 constexpr int64_t kGraphRowsMax = 1024;
 constexpr int64_t kPositionsMin = 4096;
 constexpr uint64_t kUploadBytesMin = uint64_t{1} << 20;
@@ -91,16 +91,17 @@ Json CudaDevice::Report() const {
           {"page_bytes", slabs_.bytes()}};
 }
 
-// Larger memory in place of `memory`, whose content is lost. Graphs know the old one.
+// Replaces `memory` by a larger one if it is too small; the content is lost then. Graphs refer to
+// the old memory.
 void CudaDevice::Grow(Memory* memory, uint64_t bytes) {
   if (memory->bytes() >= bytes) return;
   Drain();
   graphs_.Clear();
-  *memory = Memory();  // first, so that both need not fit
+  *memory = Memory();  // the old memory goes first, so that both need not fit
   *memory = Memory(MemoryKind::kDevice, bytes);
 }
 
-// All that depends on a batch's rows.
+// Grows all memory that depends on a batch's rows.
 void CudaDevice::TakeRows(int64_t rows) {
   if (rows <= rows_taken_) return;
   Drain();
@@ -117,7 +118,7 @@ void CudaDevice::TakeRows(int64_t rows) {
   rows_taken_ = rows;
 }
 
-// Answers that are there stay: the next batch's tokens, and what has not been collected.
+// Existing answers are kept: the next batch reads tokens from them, and some are not collected.
 void CudaDevice::TakeAnswers(int64_t rows) {
   Memory answers(MemoryKind::kDevice, Bytes(rows, sizeof(DeviceAnswer)));
   CopyOnDevice(answers.data(), answers_.data(), answers_.bytes(), stream_);
@@ -167,7 +168,7 @@ BatchLimits CudaDevice::Limits() const {
   return limits;
 }
 
-// True for a batch of decoding, which may be captured.
+// Whether the batch is one of decoding, which may be captured.
 bool CudaDevice::Captured(const std::vector<Segment>& segments) const {
   return options_.graphs && !segments.empty() &&
          static_cast<int64_t>(segments.size()) <= std::min(kGraphRowsMax, rows_taken_) &&
@@ -177,7 +178,7 @@ bool CudaDevice::Captured(const std::vector<Segment>& segments) const {
 }
 
 void CudaDevice::Begin(const std::vector<Segment>& segments) {
-  Recover();  // where an operation of the last batch failed
+  Recover();  // if an operation of the last batch failed
   out_pending_ = false;
   query_norm_ = key_norm_ = qkv_bias_ = inner_bias_ = nullptr;
   const bool captured = Captured(segments);
@@ -212,14 +213,14 @@ void CudaDevice::Upload() {
   staging.sent.Record(stream_);
 }
 
-// What cannot be captured or replayed once, for want of memory or because a library does what a
-// capture forbids, would fail in each batch anew. Without graphs it is only slower.
+// A capture or replay that failed, because memory is short or a library does something that is
+// forbidden in a capture, would fail in each batch again. Without graphs it is only slower.
 bool CudaDevice::Recover() {
   if (mode_ == Mode::kDirect) return false;
   Drain();
   graphs_.Clear();
   options_.graphs = false;
-  log::Warn("a batch could not be captured or replayed: from here on none is");
+  log::Warn("a batch could not be captured or replayed; none is from now on");
   return true;
 }
 
@@ -240,7 +241,7 @@ void CudaDevice::ChooseMode(bool captured) {
   }
 }
 
-// All that comes before the product with the head has now been queued.
+// Called once all operations before the product with the head are queued.
 void CudaDevice::FinishOperations() {
   if (mode_ == Mode::kDirect) return;
   if (mode_ == Mode::kCapturing) {
@@ -303,7 +304,7 @@ void CudaDevice::FlushOut() {
       stream_);
 }
 
-// Rows in the weights' type.
+// The rows in the weights' type.
 const void* CudaDevice::Input(Rows from) {
   if (from != Rows::kHidden) return buffers_.At(from);
   if (weights_->type() == WeightType::kF32) {
@@ -347,7 +348,7 @@ void CudaDevice::NormalizeHeads(const NormWeights& query, const NormWeights& key
   key_norm_ = weights_->Of(key).weight;
 }
 
-void CudaDevice::Rotate() {}  // with StoreKeysAndValues
+void CudaDevice::Rotate(int64_t /*layer*/) {}  // done by StoreKeysAndValues
 
 BatchRows CudaDevice::RowsFrom(int64_t first_row, int64_t rows) const {
   const char* data = upload_.data();
@@ -408,7 +409,7 @@ void CudaDevice::Attend(int64_t layer, int64_t window) {
     args.heads = config_.heads;
     args.packed = packed_;
     args.window = window;
-    args.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
+    args.scale = config_.query_scale();
     args.items = reinterpret_cast<const AttendItem*>(upload_.data() + part.items_at);
     args.item_count = part.items;
     args.partials = reinterpret_cast<const int32_t*>(upload_.data() + part.partials_at);

@@ -22,42 +22,43 @@
 namespace evald::native::cuda {
 
 struct CudaOptions {
-  int64_t rows_max = 8192;  ///< of a batch; memory for so many is taken at once. More is possible
-  bool graphs = true;       ///< batches of single tokens are captured and replayed
-  bool ahead = true;        ///< Device::looks_ahead
-  /// At most so much for attention's partial results; what needs more is attended in parts.
+  /// Rows of a batch. Memory for so many is taken at once; larger batches grow it.
+  int64_t rows_max = 8192;
+  bool graphs = true;  ///< batches of single tokens are captured and replayed
+  bool ahead = true;   ///< Device::looks_ahead
+  /// The most memory for attention's partial results. A batch that needs more is attended in parts.
   uint64_t attention_scratch_bytes = uint64_t{2} << 30;
 };
 
 /// The products of a model's batches with up to `rows` rows.
 std::vector<ProductShape> ProductsOf(const ModelConfig& config, WeightType type, int64_t rows);
 
-/// Computes in the weights' type with fp32 sums and an fp32 residual stream, on the GPU that is
-/// current. Operations are queued on one stream; only Collect and Logits wait.
-/// So the next batch is prepared while one computes, and tokens that come of its answers are read
-/// where these lie.
+/// Computes in the weights' type with fp32 sums and an fp32 residual stream, on the current GPU.
+/// Operations are queued on one stream; only Collect and Logits wait. So the next batch is prepared
+/// while one computes, and tokens from its answers are read on the device.
 ///
 /// Fused: kHidden += kOut with the norm after it; biases, head norms, rotation and storing; the
 /// feed-forward part's bias with its activation.
 ///
 /// A batch in which each segment is one token whose logits are wanted is padded to a bucket of
-/// rows. When a bucket comes again its operations are captured, and from then on replayed. Whatever
-/// takes new memory drops the graphs, and after a capture that failed there are no more (Recover).
-/// All this changes no bit.
+/// rows. When a bucket comes again, its operations are captured, and from then on replayed. Growing
+/// any memory drops the graphs. After a capture that failed, no batch is captured any more
+/// (Recover). None of this changes a bit of the results.
 ///
 /// Errors are DeviceError; after one that is not sticky the next Begin starts afresh.
 class CudaDevice : public Device {
  public:
-  /// All must outlive the device, and `weights` be of this config. The weights' content may change
-  /// between batches (DeviceWeights::Rebind). Chooses products, which takes seconds the first time.
+  /// All arguments must outlive the device, and `weights` must be of this config. The weights'
+  /// content may change between batches (DeviceWeights::Rebind). Chooses products, which takes
+  /// seconds the first time.
   CudaDevice(const ModelConfig& config, const DeviceWeights* weights, Products* products,
              const CudaOptions& options);
   ~CudaDevice() override;
 
-  /// Waits for all that is queued, which may use memory that is about to go or change.
+  /// Waits for all queued operations. Needed before memory that they may use goes or changes.
   void Drain();
 
-  /// Memory that is not yet taken and may be, pages apart.
+  /// Memory that the device may still take, apart from pages.
   uint64_t reserve_bytes() const;
   /// Products, graphs and memory, for reports.
   Json Report() const;
@@ -72,7 +73,7 @@ class CudaDevice : public Device {
   void Normalize(const NormWeights& norm, Rows from, Rows to) override;
   void Multiply(const Linear& linear, Rows from, Rows to) override;
   void NormalizeHeads(const NormWeights& query, const NormWeights& key) override;
-  void Rotate() override;
+  void Rotate(int64_t layer) override;
   void StoreKeysAndValues(int64_t layer) override;
   int64_t KeepWanted() override;
   void Attend(int64_t layer, int64_t window) override;
@@ -88,13 +89,13 @@ class CudaDevice : public Device {
 
  private:
   enum class Mode { kDirect, kCapturing, kReplaying };
-  /// Pinned memory of batches on their way, taken in turns.
+  /// Pinned memory of batches on their way to the device, used in turns.
   struct Staging {
     Memory memory;
     Event sent;
   };
 
-  /// Pinned memory of what is asked and answered, likewise.
+  /// Pinned memory of questions and answers, used in turns.
   struct Question {
     Memory wishes, answers;
     Memory logits;  ///< of the rows `logits_of`, one after the other
@@ -116,7 +117,7 @@ class CudaDevice : public Device {
   const void* Input(Rows from);
   void FlushOut();
   BatchRows RowsFrom(int64_t first_row, int64_t rows) const;
-  /// done(first row, rows) for blocks of rows, whose logits are then in logits_.
+  /// Calls done(first row, rows) for each block of rows, once its logits are in logits_.
   void HeadBlocks(const Linear& head, const std::function<void(int64_t, int64_t)>& done);
 
   const ModelConfig& config_;
@@ -125,7 +126,7 @@ class CudaDevice : public Device {
   CudaOptions options_;
   KvLayout layout_;
   bool packed_;
-  uint64_t partial_bytes_;  ///< of attention's scratch, of one partial result
+  uint64_t partial_bytes_;  ///< bytes of one partial result in attention's scratch
   uint64_t scratch_max_;
   Stream stream_;
   PageSlabs slabs_;
@@ -134,14 +135,14 @@ class CudaDevice : public Device {
   RowBuffers buffers_;
   int64_t rows_taken_ = 0;
   int64_t rope_positions_ = 0;
-  int64_t logits_rows_ = 0;  ///< of one block of logits
+  int64_t logits_rows_ = 0;  ///< rows in one block of logits
   Memory upload_;            ///< the batch's data
   Memory cosines_, sines_, scratch_, logits_, answer_scratch_, wishes_, answers_;
   Staging staging_[2];
   int next_staging_ = 0;
   Question questions_[2];
-  int next_question_ = 0;  ///< the next to be asked
-  int asked_ = 0;          ///< questions before it whose answers have not been collected
+  int next_question_ = 0;  ///< the next question to be asked
+  int asked_ = 0;          ///< questions before that one that have not been collected
   ExpertMixer experts_;
   DecodeGraphs graphs_;
 

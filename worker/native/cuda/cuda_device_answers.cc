@@ -1,5 +1,5 @@
-// What comes back from the device: the product with the head, block by block, and what is wished of
-// it.
+// The answers of the device: the product with the head, block by block, and the wishes about its
+// rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void CudaDevice::Ask(const Linear& head, const std::vector<Wish>& wishes) {
   }
   FinishOperations();
   Question& question = questions_[next_question_];
-  question.answered.Synchronize();  // it may have been forgotten
+  question.answered.Synchronize();  // the question's answers may never have been collected
   std::transform(wishes.begin(), wishes.end(), question.wishes.as<DeviceWish>(), WishFor);
   CopyToDevice(wishes_.data(), question.wishes.data(), wishes.size() * sizeof(DeviceWish), stream_);
   question.logits_of.clear();

@@ -9,23 +9,24 @@
 
 namespace evald::native::cuda {
 
-/// What the operations of a padded batch depend on beside memory that stays where it is.
+/// All that the operations of a padded batch depend on, beside memory that does not move.
 struct GraphKey {
   int64_t rows = 0;            ///< padded
   std::vector<int64_t> items;  ///< of each window, padded
   bool operator==(const GraphKey&) const = default;
 };
-/// Only of a batch that was padded. Without rows where it cannot be replayed.
+/// Only for a padded batch. The key has no rows if the batch cannot be replayed.
 GraphKey KeyOf(const BatchPlan& plan);
 
-/// Captured batches, the last used first; the least used go. One thread at a time.
+/// Captured batches, the last used first; the least recently used are dropped. For one thread at a
+/// time.
 class DecodeGraphs {
  public:
   enum class Next { kRun, kCapture, kReplay };
 
-  /// What to do with a batch: run it when its key is new, capture it the second time, then replay.
+  /// The next step for a batch: run it if its key is new, capture it the second time, then replay.
   Next See(const GraphKey& key);
-  /// Of the key that was seen last.
+  /// The graph belongs to the key that was seen last.
   void Put(Graph graph) { graphs_.front().graph = std::move(graph); }
   const Graph& graph() const { return graphs_.front().graph; }
   void Clear() { graphs_.clear(); }

@@ -16,8 +16,8 @@ namespace {
 constexpr uint64_t kAlign = 256;
 constexpr uint64_t kNone = UINT64_MAX;
 
-// Calls visit(tensor) for all that a model computes with, in one order: Matrix (the embedding),
-// Linear and NormWeights (absent ones too).
+// Calls visit(tensor) for every tensor that a model computes with, always in the same order: Matrix
+// (the embedding), Linear and NormWeights (absent ones too).
 template <typename Visit>
 void ForEach(const ModelWeights& weights, Visit&& visit) {
   visit(weights.embedding());
@@ -41,7 +41,7 @@ void ForEach(const ModelWeights& weights, Visit&& visit) {
   visit(weights.head());
 }
 
-// Gives each tensor its place in an arena that begins at 0. Where it is depends on `shape` alone.
+// Gives each tensor its place in an arena that begins at 0. The place depends on `shape` alone.
 class Plan {
  public:
   struct LinearPlace {
@@ -72,7 +72,7 @@ class Plan {
   uint64_t embedding_at = 0;
   std::vector<Move> moves;
   uint64_t bytes = 0;
-  bool has_gaps = false;  // a bias of which some parts are zeros
+  bool has_gaps = false;  // some parts of a bias are zeros
 
  private:
   uint64_t Take(uint64_t size) {

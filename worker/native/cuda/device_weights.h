@@ -16,7 +16,7 @@ struct DeviceLinear {
   int64_t inputs = 0;
 };
 
-/// The type that most bytes of a checkpoint's matrices are stored in.
+/// The type in which most bytes of a checkpoint's matrices are stored.
 WeightType TypeOfMost(const ModelWeights& weights);
 
 struct DeviceNorm {
@@ -24,30 +24,30 @@ struct DeviceNorm {
   const float* bias = nullptr;  ///< or null
 };
 
-/// Where each tensor of a ModelWeights lies in the device's memory: one arena, tensors on 256
+/// The places of a ModelWeights' tensors in the device's memory: one arena, tensors aligned to 256
 /// bytes, parts of a Linear below each other, so that fused products need no copy on the device.
 /// Norms and biases are fp32. Another checkpoint of the same shape takes the same places (Rebind),
-/// so that graphs stay valid. Asked for by the address of what is in the ModelWeights, which must
-/// not be moved meanwhile.
+/// so that graphs stay valid. A tensor is named by its address in the ModelWeights, which must not
+/// be moved meanwhile.
 class DeviceWeights {
  public:
-  /// `type` is what matrices are converted to where they are stored otherwise. Takes the memory.
-  /// Throws DeviceError(kOutOfMemory). What is there is undefined until all transfers are done.
+  /// Takes the memory. Matrices that are stored in another type than `type` are converted to it.
+  /// Throws DeviceError(kOutOfMemory). The content is undefined until all transfers are done.
   DeviceWeights(const ModelWeights& weights, WeightType type);
 
-  /// True when `weights` would take the same places.
+  /// Whether `weights` would take the same places.
   bool SameShape(const ModelWeights& weights, WeightType type) const;
-  /// From now on `weights` are the ones whose places are asked for.
-  /// They must be of the same shape.
+  /// From now on tensors are named by their addresses in `weights`, which must be of the same
+  /// shape.
   void Rebind(const ModelWeights& weights);
 
   WeightType type() const { return type_; }
   const DeviceLinear& Of(const Linear& linear) const;
   const DeviceNorm& Of(const NormWeights& norm) const;
-  /// The embedding: &weights.embedding(), not a copy of it.
+  /// The place of the embedding. `matrix` must be weights.embedding() itself, not a copy of it.
   const void* OfMatrix(const Matrix& matrix) const;
 
-  /// What has to be copied: `from` (host, `stored` as it lies there) to `to` (device, in type()).
+  /// A copy to make: `from` (host, `stored` as it lies there) to `to` (device, in type()).
   struct Transfer {
     const char* from = nullptr;
     char* to = nullptr;
@@ -55,14 +55,14 @@ class DeviceWeights {
     WeightType stored = WeightType::kBF16;
     WeightType wanted = WeightType::kBF16;
   };
-  /// In order of the files' bytes, so that they can follow a staging.
+  /// In the order of the files' bytes, so that the copies can follow a staging.
   const std::vector<Transfer>& transfers() const { return transfers_; }
   uint64_t bytes() const { return arena_.bytes(); }
 
  private:
   Memory arena_;
   WeightType type_;
-  std::vector<int64_t> shape_;  ///< decides where everything lies
+  std::vector<int64_t> shape_;  ///< decides where each tensor lies
   std::vector<Transfer> transfers_;
   std::unordered_map<const void*, DeviceLinear> linears_;
   std::unordered_map<const void*, DeviceNorm> norms_;

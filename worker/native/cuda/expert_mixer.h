@@ -11,12 +11,12 @@
 namespace evald::native::cuda {
 
 /// The feed-forward part of layers with experts. All of it happens on the device, so that nothing
-/// waits for the router and a batch can be captured: choices are sorted by expert, one product goes
-/// over all experts' rows, and each row's results are added up in the order in which its experts
-/// were chosen. A row's bits do not depend on the others. One thread at a time.
+/// waits for the router and a batch can be captured. Choices are sorted by expert, one product
+/// covers all experts' rows, and each row's results are added up in the order in which its experts
+/// were chosen. A row's bits do not depend on the others. For one thread at a time.
 class ExpertMixer {
  public:
-  /// All must outlive it. `products` must know the router's.
+  /// All arguments must outlive the mixer. `products` must know the router's product.
   ExpertMixer(const ModelConfig& config, const DeviceWeights* weights, Products* products);
 
   /// Memory for batches with up to `rows` rows.
@@ -36,7 +36,7 @@ class ExpertMixer {
   const ModelConfig& config_;
   const DeviceWeights* weights_;
   Products* products_;
-  Memory logits_, expert_, weight_;      ///< of the choices
+  Memory logits_, expert_, weight_;      ///< the choices
   Memory begin_, row_, slot_;            ///< their order by expert
   Memory inner_, activated_, weighted_;  ///< by slot
 };

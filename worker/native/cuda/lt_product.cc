@@ -17,7 +17,8 @@ lt::DataType TypeOf(WeightType type) {
   return lt::kR32F;
 }
 
-// Rows of so many elements begin at multiples of this many bytes, up to 16.
+// The alignment of rows of `elements` elements: the largest power of two up to 16 that divides
+// their bytes.
 uint32_t AlignmentOf(WeightType type, int64_t elements) {
   const auto bytes = static_cast<uint32_t>(elements * (type == WeightType::kF32 ? 4 : 2));
   const uint32_t power = bytes & (~bytes + 1);
@@ -45,7 +46,7 @@ std::string LtAlgorithm::Describe(const CublasLt& lt) const {
       Configured<uint16_t>(lt, *this, lt::kClusterShapeId));
 }
 
-// Stream-K has no attribute, but partial sums need a place: such algorithms ask for a workspace.
+// Stream-K has no attribute, but partial sums need a place: such algorithms need a workspace.
 bool LtAlgorithm::Splits(const CublasLt& lt) const {
   const auto split = Configured<int32_t>(lt, *this, lt::kSplitK);
   const auto reduction = Configured<uint32_t>(lt, *this, lt::kReductionScheme);
@@ -103,7 +104,7 @@ std::vector<LtAlgorithm> LtProduct::Recommend(int64_t rows, int count, bool spli
     if (!splits) {
       set(lt::kReductionSchemeMask, lt::kNoReduction);
     }
-    set(lt::kMinAlignmentA, x_alignment);  // as the rows of weights are
+    set(lt::kMinAlignmentA, x_alignment);  // aligned as the rows of weights
     set(lt::kMinAlignmentB, x_alignment);
     set(lt::kMinAlignmentC, y_alignment);
     set(lt::kMinAlignmentD, y_alignment);

@@ -9,19 +9,19 @@
 
 namespace evald::native::cuda {
 
-/// A way in which cuBLASLt computes a product.
+/// A way in which cuBLASLt can compute a product.
 struct LtAlgorithm {
   lt::Algorithm algorithm;
   uint64_t workspace_bytes = 0;
 
-  /// Its configuration: "id 66 tile 20 stages 36 split 1 …".
+  /// The algorithm's configuration: "id 66 tile 20 stages 36 split 1 …".
   std::string Describe(const CublasLt& lt) const;
-  /// True when it may spread one sum over several blocks: then bits may depend on the rows.
+  /// Whether it may spread one sum over several blocks: then bits may depend on the number of rows.
   bool Splits(const CublasLt& lt) const;
 };
 
-/// One shape of product as cuBLASLt sees it. Its matrices are column by column, so that y^T
-/// [outputs][rows] = W x^T is computed, with W transposed. One thread at a time.
+/// One shape of product in cuBLASLt's terms. Its matrices are column by column, so that y^T
+/// [outputs][rows] = W x^T is computed, with W transposed. For one thread at a time.
 class LtProduct {
  public:
   LtProduct(const CublasLt& lt, lt::Handle handle, const ProductShape& shape);
@@ -30,10 +30,11 @@ class LtProduct {
   LtProduct& operator=(const LtProduct&) = delete;
 
   const ProductShape& shape() const { return shape_; }
-  /// What the library recommends for so many rows, the best first. `splits`: also such algorithms.
+  /// The library's recommendations for so many rows, the best first. `splits`: include algorithms
+  /// that split sums.
   std::vector<LtAlgorithm> Recommend(int64_t rows, int count, bool splits,
                                      uint64_t workspace_bytes);
-  /// Queues the product. Not all algorithms can compute all numbers of rows.
+  /// Queues the product. Not every algorithm can compute every number of rows.
   lt::Status Run(const LtAlgorithm& algorithm, const Product& product, const Memory& workspace,
                  const Stream& stream);
 

@@ -25,7 +25,7 @@ uint64_t PageSlabs::bytes() const {
   return sum;
 }
 
-// Where there is not so much memory left, a smaller one.
+// If memory for a whole slab is not left, takes a smaller slab.
 void PageSlabs::AddSlab(const Stream& stream) {
   uint64_t pages = std::clamp(bytes() / kGrowth, kSlabBytesMin, kSlabBytesMax) / page_bytes_;
   pages = std::max<uint64_t>(pages, 1);

@@ -14,10 +14,10 @@ namespace evald::native::cuda {
 namespace {
 
 constexpr int kCandidates = 12;       // of a bucket
-constexpr int64_t kRowsJudged = 512;  // up to which references are compared, whatever the batches
-constexpr int64_t kRowsFew = 64;      // decoding's
-constexpr int64_t kRowsMany = 2048;   // from which three runs are enough to measure
-constexpr size_t kReferences = 3;     // that are compared; more only where none of them will do
+constexpr int64_t kRowsJudged = 512;  // references are compared up to here, whatever the batches
+constexpr int64_t kRowsFew = 64;      // as in decoding
+constexpr int64_t kRowsMany = 2048;   // from here on three runs are enough to measure
+constexpr size_t kReferences = 3;     // compared; more only if none of them will do
 constexpr uint32_t kSeedOfWeights = 1;
 constexpr uint32_t kSeedOfRows = 2;
 
@@ -86,18 +86,18 @@ Product ProductTuner::ProductOf(int64_t rows, const Memory& y) const {
   return product;
 }
 
-// False where the algorithm does not compute so many rows, whatever the library calls that: one
-// candidate less is no reason to give up. Only that the device is at an end, or full, is thrown.
+// Returns false if the algorithm does not compute so many rows, whatever error the library gives:
+// one candidate less is no reason to give up. Throws only if the device is broken or full.
 bool ProductTuner::Run(const LtAlgorithm& algorithm, const Product& product) {
   const lt::Status status = product_->Run(algorithm, product, workspace_, *stream_);
   if (status == lt::kSuccess) return true;
   if (status == lt::kAllocFailed) lt_.Check(status, "trying an algorithm");
-  ClearError();  // or the next launch would be blamed for it
+  ClearError();  // so that the next launch is not blamed for it
   if (status == lt::kExecutionFailed) stream_->Synchronize();
   return false;
 }
 
-// In parts of so many rows as references are compared for, of which there are at least so many.
+// Computes in parts of kRowsJudged rows, as when references are compared; `rows` is at least that.
 bool ProductTuner::RunReference(const LtAlgorithm& algorithm, int64_t rows) {
   const Product product = ProductOf(rows, matrices_.reference);
   for (int64_t first = 0; first < rows; first += kRowsJudged) {
@@ -107,7 +107,7 @@ bool ProductTuner::RunReference(const LtAlgorithm& algorithm, int64_t rows) {
   return true;
 }
 
-// With the first rows of the reference's result.
+// Compares with the first rows of the reference's result.
 bool ProductTuner::SameBits(const LtAlgorithm& algorithm, int64_t rows) {
   const ProductShape& shape = product_->shape();
   const auto bytes =
@@ -123,7 +123,7 @@ bool ProductTuner::SameBits(const LtAlgorithm& algorithm, int64_t rows) {
   return differences == 0;
 }
 
-// For the largest and the smallest numbers of rows of the bucket.
+// Compares for the bucket's largest and smallest numbers of rows.
 bool ProductTuner::Agrees(const LtAlgorithm& algorithm, int bucket) {
   const int64_t most = std::min(RowsOfBucket(bucket), rows_);
   const int64_t least = bucket == 0 ? 1 : RowsOfBucket(bucket - 1) + 1;
@@ -131,8 +131,8 @@ bool ProductTuner::Agrees(const LtAlgorithm& algorithm, int bucket) {
          (least + 1 >= most || SameBits(algorithm, least + 1));
 }
 
-// By reading something else, four times as large as the cache. It takes so long that what is queued
-// after it lies ready when it has ended.
+// Empties the cache by reading other memory, four times as large. This takes so long that
+// operations queued after it are ready when it has ended.
 void ProductTuner::EmptyCache() {
   const uint64_t half = matrices_.cache.bytes() / 2;
   CountDifferences(matrices_.cache.data(), matrices_.cache.data() + half,
@@ -157,7 +157,7 @@ double ProductTuner::Measure(const LtAlgorithm& algorithm, int64_t rows) {
   return shortest;
 }
 
-// What may become the reference: first the recommended ones for many rows and for few.
+// The candidates for the reference: first the recommended ones for many rows and for few.
 std::vector<LtAlgorithm> ProductTuner::References() const {
   const auto& many = candidates_[static_cast<size_t>(BucketOf(kRowsJudged))];
   const auto& few = candidates_[static_cast<size_t>(BucketOf(kRowsFew))];
@@ -170,8 +170,8 @@ std::vector<LtAlgorithm> ProductTuner::References() const {
   return references;
 }
 
-// How far down the recommendations the first algorithm stands that agrees, summed up over buckets.
-// Nothing where in some bucket none agrees, not even the reference itself.
+// The ranks of the first algorithm that agrees, summed up over buckets. Nothing if in some bucket
+// none agrees, not even the reference itself.
 std::optional<int64_t> ProductTuner::RankSum(const LtAlgorithm& reference) {
   if (!RunReference(reference, kRowsJudged)) return std::nullopt;
   int64_t sum = 0;
@@ -205,7 +205,8 @@ LtAlgorithm ProductTuner::ChooseReference() {
               "use the setting fast");
 }
 
-// The fastest candidate that agrees; else the reference itself; else, of many rows, parts.
+// The fastest candidate that agrees; otherwise the reference itself; otherwise, for many rows,
+// parts.
 BucketChoice ProductTuner::ChooseForBucket(int bucket, const LtAlgorithm& reference) {
   const int64_t rows = std::min(RowsOfBucket(bucket), rows_);
   std::vector<Candidate> measured;

@@ -8,17 +8,17 @@
 
 namespace evald::native::cuda {
 
-/// Numbers of rows are taken together in buckets: up to 8, up to 16, 32, …
+/// Numbers of rows are grouped into buckets: up to 8, up to 16, 32, …
 int BucketOf(int64_t rows);
 int64_t RowsOfBucket(int bucket);
 
-/// What is used for one bucket of rows.
+/// The choice for one bucket of rows.
 struct BucketChoice {
   LtAlgorithm algorithm;
   int64_t rows_at_once = 0;  ///< > 0: products are computed in parts of so many rows, each by the
                              ///< choice of its own bucket, since none of more rows agrees
   double seconds = 0;        ///< of the bucket's largest product; 0: not measured
-  double best_seconds = 0;   ///< of the fastest algorithm, whatever its bits
+  double best_seconds = 0;   ///< of the fastest algorithm, whether or not its bits agree
 };
 
 struct TunedProduct {
@@ -26,21 +26,21 @@ struct TunedProduct {
   std::vector<BucketChoice> buckets;
 };
 
-/// Chooses algorithms so that a row's bits do not depend on the rows beside it. On random matrices,
-/// the rows that an algorithm gives are compared with the reference's, all bits, for the largest
-/// and the smallest product of each bucket; of those that agree, the fastest is taken.
+/// Chooses algorithms so that a row's bits do not depend on the rows beside it. Algorithms are
+/// tried on random matrices, with the largest and the smallest product of each bucket, and all bits
+/// are compared with the reference's. Of the algorithms that agree, the fastest is taken.
 ///
-/// The reference is chosen without a clock, from what the library recommends and from the bits that
-/// come out: the same library gives the same reference on every GPU of a kind, so that two workers
-/// agree. How fast an algorithm is decides nothing that a result could show. It is measured with
-/// weights that lie in no cache, as in a model, and by the shortest of some runs.
+/// The reference is chosen without a clock, from the library's recommendations and from the bits of
+/// the results: the same library gives the same reference on every GPU of a kind, so that two
+/// workers agree. The speed of an algorithm never changes a result. Speed is measured with
+/// weights that lie in no cache, as in a model, and the shortest of some runs counts.
 class ProductTuner {
  public:
   ProductTuner(const CublasLt& lt, const Memory& workspace, Stream* stream)
       : lt_(lt), workspace_(workspace), stream_(stream) {}
 
-  /// `known`: the reference from before. Takes memory for matrices of the shape meanwhile. Throws
-  /// Error(kInfrastructure) where no algorithm can be the reference.
+  /// `known`: the reference from before. Takes memory for matrices of the shape while it runs.
+  /// Throws Error(kInfrastructure) if no algorithm can be the reference.
   TunedProduct Tune(LtProduct* product, const std::optional<LtAlgorithm>& known);
 
  private:
@@ -70,9 +70,9 @@ class ProductTuner {
   const Memory& workspace_;
   Stream* stream_;
   LtProduct* product_ = nullptr;
-  int64_t rows_ = 0;  ///< that there is room for
+  int64_t rows_ = 0;  ///< for which the matrices have space
   Matrices matrices_;
-  std::vector<std::vector<LtAlgorithm>> candidates_;  ///< by bucket, as they are recommended
+  std::vector<std::vector<LtAlgorithm>> candidates_;  ///< by bucket, in the recommended order
 };
 
 }  // namespace evald::native::cuda

@@ -11,7 +11,7 @@
 namespace evald::native::cuda {
 namespace {
 
-constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;  // what cuBLAS asks for on Hopper
+constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;  // cuBLAS's own choice on Hopper
 
 const char* NameOf(WeightType type) {
   switch (type) {
@@ -34,7 +34,8 @@ class LtProducts : public Products {
   ~LtProducts() override { lt_.Destroy(handle_); }
 
   void Prepare(const std::vector<ProductShape>& shapes, const Stream& stream) override {
-    // Not the caller's stream: what is measured must not wait for what is queued there.
+    // A stream of its own, not the caller's: measurements must not wait for operations queued
+    // there.
     Stream own;
     Event queued;
     queued.Record(stream);
@@ -99,7 +100,7 @@ class LtProducts : public Products {
     }
   }
 
-  // For each bucket what the library thinks best.
+  // The library's own choice for each bucket.
   TunedProduct Recommended(LtProduct* product) {
     TunedProduct tuned;
     for (int bucket = 0; bucket <= BucketOf(product->shape().rows_max); ++bucket) {

@@ -16,8 +16,8 @@ namespace evald::native::cuda {
 namespace {
 
 constexpr int kThreads = 8;
-constexpr uint64_t kPlaceBytes = 16;                // tensors in a buffer begin at multiples of it
-constexpr std::chrono::milliseconds kPatience{50};  // between two looks at whether to stop
+constexpr uint64_t kPlaceBytes = 16;                // tensors in a buffer are aligned to this
+constexpr std::chrono::milliseconds kPatience{50};  // between two checks of whether to stop
 
 // A stretch of one transfer.
 using Piece = DeviceWeights::Transfer;
@@ -28,7 +28,7 @@ uint64_t PlaceBytes(const Piece& piece) {
   return (WantedBytes(piece) + kPlaceBytes - 1) / kPlaceBytes * kPlaceBytes;
 }
 
-// What goes through one buffer at once: pieces [first, end).
+// The pieces [first, end), which go through one buffer together.
 struct Chunk {
   size_t first = 0;
   size_t end = 0;
@@ -50,7 +50,7 @@ std::vector<Piece> Cut(const std::vector<Piece>& transfers, uint64_t chunk_bytes
   return pieces;
 }
 
-// As many neighbours as fit into a buffer: most tensors of a mixture of experts are small.
+// Packs as many neighbours as fit into a buffer: most tensors of a mixture of experts are small.
 std::vector<Chunk> Pack(const std::vector<Piece>& pieces, uint64_t chunk_bytes) {
   std::vector<Chunk> chunks;
   uint64_t bytes = 0;
@@ -97,7 +97,7 @@ struct Puller::Lane {
   std::deque<Event> copied;  ///< by buffer: the device has read it
 };
 
-// One Run, by all its threads.
+// One Run, shared by all its threads.
 class Puller::Work {
  public:
   Work(const PullOptions& options, const std::vector<int>& cpus,
@@ -121,7 +121,7 @@ class Puller::Work {
 
   size_t chunks() const { return chunks_.size(); }
 
-  // A copy thread. `lane` is made where there is none yet.
+  // Runs a copy thread. Makes `lane` if there is none yet.
   void Thread(std::unique_ptr<Lane>* lane) {
     int64_t waited = 0;
     try {
@@ -144,7 +144,7 @@ class Puller::Work {
 
   void Stop() { stop_ = true; }
 
-  // After all threads have ended. Throws what went wrong.
+  // Call after all threads have ended. Throws the failure, if any.
   PullReport Finish() {
     if (failure_) std::rethrow_exception(failure_);
     report_.waited_seconds = 1e-6 * static_cast<double>(longest_wait_);
@@ -166,7 +166,7 @@ class Puller::Work {
     }
   }
 
-  // False when all stop.
+  // Returns false if all threads stop.
   bool WaitFor(const Piece& piece, int64_t* waited) {
     if (!ShallGoOn()) return false;
     if (arrival_ == nullptr) return true;
@@ -202,7 +202,7 @@ class Puller::Work {
   }
 
   // The first failure counts, unless a later one leaves the device unusable. The runtime keeps
-  // errors by thread, so this one clears its own.
+  // errors by thread, so this thread clears its own.
   void Fail(std::exception_ptr failure) {
     stop_ = true;
     const bool sticky = IsSticky(failure);
@@ -221,7 +221,7 @@ class Puller::Work {
   std::atomic<size_t> next_{0};
   std::atomic<bool> stop_{false};
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the following members
   std::exception_ptr failure_;
   int64_t longest_wait_ = 0;
 };
@@ -257,7 +257,7 @@ PullReport Puller::Run(const std::vector<DeviceWeights::Transfer>& transfers, Ar
     for (size_t i = 0; i < count; ++i) {
       threads.emplace_back([&work, lane = &lanes_[i]] { work.Thread(lane); });
     }
-  } catch (...) {  // no more threads are to be had
+  } catch (...) {  // no more threads can be started
     work.Stop();
     for (std::thread& thread : threads) thread.join();
     throw;

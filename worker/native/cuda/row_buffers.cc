@@ -23,7 +23,7 @@ RowBuffers::RowBuffers(const ModelConfig& config, WeightType type)
 
 void RowBuffers::Take(int64_t rows) {
   const auto take = [&](Memory* memory, Rows like) {
-    *memory = Memory();  // first, so that both need not fit
+    *memory = Memory();  // the old memory goes first, so that both need not fit
     *memory = Memory(MemoryKind::kDevice, static_cast<uint64_t>(rows) * row_bytes(like));
   };
   for (size_t i = 0; i < kCount; ++i) take(&memory_[i], static_cast<Rows>(i));

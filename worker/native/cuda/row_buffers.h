@@ -10,21 +10,21 @@
 
 namespace evald::native::cuda {
 
-/// The rows of activations of a batch, in device memory. kHidden and kOut are fp32, the others of
-/// the weights' type. One thread at a time.
+/// A batch's rows of activations, in device memory. kHidden and kOut are fp32, the others have the
+/// weights' type. For one thread at a time.
 class RowBuffers {
  public:
   RowBuffers(const ModelConfig& config, WeightType type);
 
-  /// Memory for `rows` rows of each, whose content is lost.
+  /// Takes memory for `rows` rows of each kind; old content is lost.
   void Take(int64_t rows);
-  /// Where the batch's rows lie; of kHidden and kQkv after Swap, where those that are kept do.
+  /// The place of the batch's rows. After Swap, kHidden and kQkv are the kept rows.
   char* At(Rows rows) const { return at_[static_cast<size_t>(rows)]; }
-  /// kHidden in the weights' type, of models that multiply it without a norm.
+  /// kHidden in the weights' type, for models that multiply it without a norm.
   char* narrowed() const { return narrowed_.data(); }
   char* spare_hidden() const { return spare_hidden_.data(); }
   char* spare_qkv() const { return spare_qkv_.data(); }
-  /// kHidden and kQkv lie where the spare ones did, until Reset.
+  /// Puts kHidden and kQkv in the place of the spare ones, until Reset.
   void Swap();
   void Reset();
   uint64_t bytes() const;

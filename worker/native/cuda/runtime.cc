@@ -1,4 +1,4 @@
-// What both runtimes have in common.
+// The parts that both runtimes share.
 #include "worker/native/cuda/runtime.h"
 
 #include <utility>

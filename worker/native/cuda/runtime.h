@@ -9,9 +9,10 @@
 
 #include "evald/error.h"
 
-/// What evald needs of a GPU's runtime, behind one seam: runtime_cuda.cc is CUDA, emulated/ runs
-/// the same kernels on the CPU, for tests. A program links one of them. Every call is checked; what
-/// fails throws DeviceError. Handles belong to the device that was current when they were made.
+/// The functions that evald needs of a GPU's runtime, behind one seam: runtime_cuda.cc is CUDA,
+/// emulated/ runs the same kernels on the CPU, for tests. A program links one of them. Every call
+/// is checked; a failed call throws DeviceError. Handles belong to the device that was current when
+/// they were made.
 namespace evald::native::cuda {
 
 struct GpuInfo {
@@ -23,14 +24,14 @@ struct GpuInfo {
   int minor = 0;
 };
 
-/// The visible GPUs, in the runtime's order; none where there is no driver. Does not throw.
+/// The visible GPUs, in the runtime's order; none if there is no driver. Does not throw.
 std::vector<GpuInfo> ListGpus();
 /// Versions of driver and runtime, for results: "driver 13.0, runtime 13.0".
 std::string RuntimeVersions();
-/// Makes the GPU of this UUID current for the calling thread. Throws Error(kInfrastructure) that
-/// names the visible ones when it is none of them.
+/// Makes the GPU of this UUID current for the calling thread. If no visible GPU has it, throws
+/// Error(kInfrastructure), which names the visible ones.
 void UseGpu(const std::string& uuid);
-/// Of the current device.
+/// The current device's memory.
 struct DeviceMemory {
   uint64_t free = 0;
   uint64_t total = 0;
@@ -41,14 +42,14 @@ uint64_t CacheBytesOfDevice();
 
 enum class DeviceFault {
   kOutOfMemory,  ///< the device works on
-  kLost,         ///< it fell off the bus, or was reset
+  kLost,         ///< the device fell off the bus, or was reset
   kMemory,       ///< an uncorrectable ECC error
   kKernel,       ///< a kernel failed: the context is unusable
   kOther,
 };
 
 /// A call to the device that failed. After kLost, kMemory and kKernel the process must end: the
-/// context stays broken ("sticky"). After the others it may try again.
+/// context stays broken ("sticky"). After the other kinds the caller may try again.
 class DeviceError : public Error {
  public:
   DeviceError(DeviceFault fault, std::string message);
@@ -61,7 +62,7 @@ class DeviceError : public Error {
   DeviceFault fault_;
 };
 
-/// Clears an error that is not sticky, so that it is not taken for a later call's.
+/// Clears an error that is not sticky, so that no later call is blamed for it.
 void ClearError();
 
 class Event;
@@ -75,7 +76,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   void Synchronize();
-  /// What is queued from now on runs after what `event` recorded.
+  /// Operations queued from now on run after the point that `event` recorded.
   void Wait(const Event& event);
   void* handle() const { return handle_; }
 
@@ -92,7 +93,7 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void Record(const Stream& stream);
-  bool Done() const;  ///< all before the last Record has run; true before the first one
+  bool Done() const;  ///< everything before the last Record has run; true before the first Record
   void Synchronize() const;
   void* handle() const { return handle_; }
 
@@ -100,10 +101,11 @@ class Event {
   void* handle_ = nullptr;
 };
 
-/// Between two timed events that have run.
+/// The time between two timed events that have run.
 double SecondsBetween(const Event& begin, const Event& end);
 
-/// Memory of the device, or (kPinned) of the host, page-locked, on the calling thread's NUMA node.
+/// Memory of the device, or (kPinned) page-locked memory of the host, on the calling thread's NUMA
+/// node.
 enum class MemoryKind { kDevice, kPinned };
 class Memory {
  public:
@@ -127,13 +129,15 @@ class Memory {
   size_t bytes_ = 0;
 };
 
-/// Asynchronous where the host's side is pinned, which must then stay as it is until it has run.
+/// Copies are asynchronous if the host's memory is pinned; it must then stay unchanged until the
+/// copy has run.
 void CopyToDevice(void* to, const void* from, size_t bytes, const Stream& stream);
 void CopyToHost(void* to, const void* from, size_t bytes, const Stream& stream);
 void CopyOnDevice(void* to, const void* from, size_t bytes, const Stream& stream);
 void FillBytes(void* to, int byte, size_t bytes, const Stream& stream);
 
-/// What was queued between Begin and End on one stream, to be queued again at once.
+/// The operations that were recorded on one stream between BeginCapture and EndCapture. They can be
+/// queued again by one call.
 class Graph {
  public:
   Graph() = default;
@@ -141,10 +145,11 @@ class Graph {
   Graph& operator=(Graph&& other) noexcept;
   ~Graph();
 
-  /// Queues nothing until EndCapture. Other threads may use other streams meanwhile.
+  /// From now on operations are recorded, not queued, until EndCapture. Other threads may use other
+  /// streams meanwhile.
   static void BeginCapture(const Stream& stream);
   static Graph EndCapture(const Stream& stream);
-  /// Ends a capture that failed and forgets it.
+  /// Ends a capture that failed and drops it.
   static void AbandonCapture(const Stream& stream) noexcept;
   void Launch(const Stream& stream) const;
   bool empty() const { return handle_ == nullptr; }

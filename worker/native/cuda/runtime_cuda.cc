@@ -27,7 +27,7 @@ DeviceFault FaultOf(cudaError_t error) {
     case cudaErrorSystemNotReady:
     case cudaErrorMpsClientTerminated:
     case cudaErrorExternalDevice:
-    case cudaErrorUnknown:  // what a device that fell off the bus most often gives
+    case cudaErrorUnknown:  // most often the answer of a device that fell off the bus
       return DeviceFault::kLost;
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchTimeout:
@@ -48,11 +48,11 @@ DeviceFault FaultOf(cudaError_t error) {
   }
 }
 
-// `doing`: what was asked for, for the message.
+// `doing`: the operation, for the message.
 void Check(cudaError_t error, const char* doing) {
   if (error == cudaSuccess) return;
   const DeviceFault fault = FaultOf(error);
-  cudaGetLastError();  // one that is not sticky must not be taken for a later call's
+  cudaGetLastError();  // clears an error that is not sticky, so that no later call is blamed for it
   throw DeviceError(fault, fmt::format("GPU: {}: {} ({})", doing, cudaGetErrorString(error),
                                        cudaGetErrorName(error)));
 }
@@ -69,7 +69,7 @@ std::string UuidText(const cudaUUID_t& uuid) {
   return text;
 }
 
-// The kernel knows which memory is near a PCI device.
+// Asks the kernel which memory is near a PCI device.
 int NumaNodeOf(int index) {
   char bus_id[32] = {};
   if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index) != cudaSuccess) {
@@ -213,7 +213,7 @@ Memory::Memory(MemoryKind kind, size_t bytes) : kind_(kind), bytes_(bytes) {
   data_ = static_cast<char*>(data);
 }
 
-// A failure here is a broken context, which the next call tells.
+// A failure here means a broken context, which the next call reports.
 Memory::~Memory() {
   if (data_ == nullptr) return;
   if ((kind_ == MemoryKind::kDevice ? cudaFree(data_) : cudaFreeHost(data_)) != cudaSuccess) {

@@ -5,7 +5,7 @@
 #include "worker/native/cuda/runtime.h"
 #include "worker/native/kernels.h"
 
-/// Kernels for choosing algorithms of products: random numbers and a comparison by bits, so that
+/// Kernels to choose algorithms of products: random numbers and a comparison of bits, so that
 /// neither has to cross the bus.
 namespace evald::native::cuda {
 

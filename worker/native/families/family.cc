@@ -11,7 +11,7 @@ constexpr int64_t kLayersMax = 4096;
 constexpr int64_t kHeadsMax = 4096;
 constexpr int64_t kPositionsMax = int64_t{1} << 26;
 
-Activation ReadActivation(const ConfigReader& reader) {
+Activation ReadActivation(const ConfigReader& reader, const CommonDefaults& defaults) {
   static const std::map<std::string, Activation> kActivations = {
       {"silu", Activation::kSilu},
       {"swish", Activation::kSilu},
@@ -22,18 +22,17 @@ Activation ReadActivation(const ConfigReader& reader) {
       {"gelu_python", Activation::kGelu},
       {"gelu_python_tanh", Activation::kGeluTanh},
       {"gelu_accurate", Activation::kGeluTanh}};
-  const std::string name =
-      reader.TextOr("hidden_act", reader.TextOr("model_type", "") == "gpt_neox" ? "gelu" : "silu");
+  const std::string name = reader.TextOr(defaults.activation_key, defaults.activation);
   const auto found = kActivations.find(name);
   if (found == kActivations.end()) {
-    reader.Refuse("hidden_act",
+    reader.Refuse(defaults.activation_key,
                   "silu, swish or one of the gelu that are no quick_gelu and no gelu_10");
   }
   return found->second;
 }
 
-// The size under `key`, or `absent` where config.json has no such key; with `absent` 0 the key is
-// required. A null is refused, as by the classes of transformers.
+// The size under `key`, or `absent` if config.json has no such key; if `absent` is 0 the key is
+// required. Null is refused, as in the classes of transformers.
 int64_t ReadSize(const ConfigReader& reader, const std::string& key, int64_t maximum,
                  int64_t absent) {
   return absent != 0 && !reader.json().contains(key) ? absent : reader.Size(key, maximum);
@@ -53,7 +52,7 @@ void ReadHeads(const ConfigReader& reader, const CommonDefaults& defaults, Model
     return;
   }
   const std::string kv = "num_key_value_heads";
-  const bool named = reader.json().contains(kv);  // null means as many as heads
+  const bool named = reader.json().contains(kv);  // null means the number of heads
   const int64_t otherwise = named || defaults.kv_heads == 0 ? config->heads : defaults.kv_heads;
   config->kv_heads = reader.SizeOr(kv, kHeadsMax, otherwise);
   if (config->heads % config->kv_heads != 0) {
@@ -74,7 +73,8 @@ void ReadHeads(const ConfigReader& reader, const CommonDefaults& defaults, Model
 
 const std::vector<const Family*>& Families() {
   static const std::vector<const Family*> families = {&kLlama,    &kMistral,   &kQwen2,   &kQwen3,
-                                                      &kQwen3Moe, &kInternLm2, &kGptNeoX, &kOlmo2};
+                                                      &kQwen3Moe, &kInternLm2, &kGptNeoX, &kOlmo2,
+                                                      &kGemma2,   &kGemma3};
   return families;
 }
 
@@ -90,10 +90,15 @@ void ReadCommon(const ConfigReader& reader, const CommonDefaults& defaults, Mode
       reader.SizeOr("max_position_embeddings", kPositionsMax, defaults.max_positions);
   config->context = reader.SizeOr("n_positions", kPositionsMax, config->max_positions);
   config->norm_eps = reader.NotNegativeOr("rms_norm_eps", defaults.norm_eps);
-  config->tied_embeddings = reader.FlagOr("tie_word_embeddings", false);
-  config->activation = ReadActivation(reader);
+  config->tied_embeddings = reader.FlagOr("tie_word_embeddings", defaults.tied_embeddings);
+  config->activation = ReadActivation(reader, defaults);
   config->sparse.assign(static_cast<size_t>(config->layers), false);
-  ReadRope(reader, defaults.rope, config);
+  if (defaults.global_rope == nullptr) {
+    ReadRope(reader, defaults.rope, config);
+  } else {
+    config->rope = ReadLayerRope(reader, *defaults.global_rope, *config);
+    config->rotary_dim = config->head_dim;
+  }
 }
 
 }  // namespace evald::native

@@ -9,12 +9,13 @@
 
 namespace evald::native {
 
-/// Names of a family's tensors, without ".weight" and ".bias"; those of a layer follow
-/// "<layers>.<index>.". Null where a family has no such tensor.
+/// Names of a family's tensors, without ".weight" and ".bias". Those of a layer follow
+/// "<layers>.<index>.". Null if the family has no such tensor.
 struct TensorNames {
   const char* embedding = "model.embed_tokens";
   const char* norm = "model.norm";
   const char* head = "lm_head";
+  const char* other_head = nullptr;  ///< the head's name in some checkpoints
   const char* layers = "model.layers";
   const char* attention_norm = "input_layernorm";     ///< of the attention's input
   const char* attention_after_norm = nullptr;         ///< of its output
@@ -34,35 +35,38 @@ struct TensorNames {
   const char* down = "mlp.down_proj";
   const char* router = "mlp.gate";      ///< of a layer with experts
   const char* experts = "mlp.experts";  ///< "<experts>.<index>.{gate,up,down}_proj"
-  /// Ends of the names of tensors that old versions wrote and nobody reads.
+  /// Suffixes of tensors that old versions wrote and that are never read.
   std::vector<const char*> passed_over = {".rotary_emb.inv_freq"};
 };
 
-/// Which layers of a family attend within a window.
+/// The layers of a family that attend within a window.
 enum class WindowRule {
   kNone,
-  kMistral,  ///< all within sliding_window; those that layer_types names where the key is there
-  kQwen,     ///< the last ones, or those that layer_types names, where use_sliding_window is true
-  kQwenMoe,  ///< all where use_sliding_window is true
+  kMistral,  ///< all layers within sliding_window; with layer_types, the layers that it names
+  kQwen,     ///< if use_sliding_window: the last layers, or those that layer_types names
+  kQwenMoe,  ///< if use_sliding_window: all layers
+  kGemma2,   ///< the layers that layer_types names, else the first of each two
+  kGemma3,   ///< likewise, else all but the last of each sliding_window_pattern
 };
 
-/// One architecture of decoder: what its config.json and its tensors are like.
+/// One architecture of decoder: the form of its config.json and its tensors.
 struct Family {
   const char* architecture;  ///< in config.json's "architectures"
   const char* model_type;    ///< "model_type" there
   TensorNames names;
-  /// Fills in all but family and windows. Throws Error(kInput).
+  /// Fills in everything except family and windows. Throws Error(kInput).
   void (*read)(const ConfigReader& reader, ModelConfig* config);
   WindowRule windows = WindowRule::kNone;
 };
 
-extern const Family kLlama, kMistral, kQwen2, kQwen3, kQwen3Moe, kInternLm2, kGptNeoX, kOlmo2;
+extern const Family kLlama, kMistral, kQwen2, kQwen3, kQwen3Moe, kInternLm2, kGptNeoX, kOlmo2,
+    kGemma2, kGemma3;
 
-/// All families that are served.
+/// All supported families.
 const std::vector<const Family*>& Families();
 
-/// Sizes of a model whose config.json lacks the keys: those of the family's class in
-/// transformers 5.23. 0: the key is required.
+/// Sizes of a model whose config.json lacks the keys: those of the family's class in transformers
+/// 5.23. 0: the key is required.
 struct DefaultSizes {
   int64_t vocab = 0;         ///< vocab_size
   int64_t hidden = 0;        ///< hidden_size
@@ -71,20 +75,24 @@ struct DefaultSizes {
   int64_t heads = 0;         ///< num_attention_heads
 };
 
-/// What most families have in common.
+/// Properties that most families share.
 struct CommonDefaults {
   DefaultSizes sizes = {};
   int64_t max_positions = 2048;  ///< max_position_embeddings
-  int64_t kv_heads = 0;          ///< num_key_value_heads where the key is absent; 0: all heads
-  int64_t head_dim = 0;          ///< where the key is absent; 0: hidden_size / heads
+  int64_t kv_heads = 0;          ///< num_key_value_heads if the key is absent; 0: all heads
+  int64_t head_dim = 0;          ///< if the key is absent; 0: hidden_size / heads
   double norm_eps = 1e-6;        ///< rms_norm_eps
-  bool packed_heads =
-      false;  ///< each head has its own key and value: num_key_value_heads and head_dim say nothing
+  /// Each head has its own key and value; num_key_value_heads and head_dim are ignored
+  bool packed_heads = false;
+  bool tied_embeddings = false;  ///< tie_word_embeddings
+  const char* activation_key = "hidden_act";
+  const char* activation = "silu";
   RopeDefaults rope = {};
+  const LayerRope* global_rope = nullptr;  ///< of the layers without a window, in place of `rope`
 };
 
 /// Reads sizes, the context length, heads, rms_norm_eps, tie_word_embeddings, the activation and
-/// the rope under the names that transformers gives them.
+/// the rope under transformers' names.
 void ReadCommon(const ConfigReader& reader, const CommonDefaults& defaults, ModelConfig* config);
 
 }  // namespace evald::native

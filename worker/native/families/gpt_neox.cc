@@ -1,18 +1,19 @@
-// GPT-NeoX and Pythia: layer norms, attention and feed-forward side by side, part of each head
-// rotated, no gate (transformers, models/gpt_neox).
+// GPT-NeoX and Pythia: layer norms, attention beside feed-forward, part of each head rotated, no
+// gate (transformers, models/gpt_neox).
 #include "worker/native/families/family.h"
 
 namespace evald::native {
 namespace {
 
-void Read(const ConfigReader& reader, ModelConfig* config) {
+void ReadGptNeoX(const ConfigReader& reader, ModelConfig* config) {
   constexpr DefaultSizes kSizes = {
       .vocab = 50432, .hidden = 6144, .intermediate = 24576, .layers = 44, .heads = 64};
   const RopeDefaults rope = {.theta_key = "rotary_emb_base",
                              .partial = 0.25,
                              .partial_key = "rotary_pct",
                              .head_dim_key = "head_dim"};
-  ReadCommon(reader, {.sizes = kSizes, .packed_heads = true, .rope = rope}, config);
+  ReadCommon(reader, {.sizes = kSizes, .packed_heads = true, .activation = "gelu", .rope = rope},
+             config);
   config->norm = NormKind::kLayer;
   config->norm_eps = reader.NotNegativeOr("layer_norm_eps", 1e-5);
   config->gated = false;
@@ -21,11 +22,12 @@ void Read(const ConfigReader& reader, ModelConfig* config) {
   config->mlp_bias = true;
 }
 
-TensorNames Names() {
+TensorNames GptNeoXNames() {
   TensorNames names;
   names.embedding = "gpt_neox.embed_in";
   names.norm = "gpt_neox.final_layer_norm";
   names.head = "embed_out";
+  names.other_head = "lm_head";
   names.layers = "gpt_neox.layers";
   names.packed = "attention.query_key_value";
   names.output = "attention.dense";
@@ -38,6 +40,6 @@ TensorNames Names() {
 
 }  // namespace
 
-const Family kGptNeoX = {"GPTNeoXForCausalLM", "gpt_neox", Names(), Read};
+const Family kGptNeoX = {"GPTNeoXForCausalLM", "gpt_neox", GptNeoXNames(), ReadGptNeoX};
 
 }  // namespace evald::native

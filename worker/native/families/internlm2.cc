@@ -1,17 +1,16 @@
-// InternLM2 and 2.5: Llama whose queries, keys and values come from one packed matrix; `bias` is
-// that of the attention alone (configuration_internlm2.py and modeling_internlm2.py, which its
-// checkpoints carry).
+// InternLM2 and 2.5: Llama with queries, keys and values from one packed matrix. `bias` is only the
+// attention's (configuration_internlm2.py and modeling_internlm2.py, which its checkpoints carry).
 #include "worker/native/families/family.h"
 
 namespace evald::native {
 namespace {
 
-void Read(const ConfigReader& reader, ModelConfig* config) {
+void ReadInternLm2(const ConfigReader& reader, ModelConfig* config) {
   ReadCommon(reader, {}, config);  // no default sizes: the class comes with each checkpoint
   config->qkv_bias = config->output_bias = reader.FlagOr("bias", true);
 }
 
-TensorNames Names() {
+TensorNames InternLm2Names() {
   TensorNames names;
   names.embedding = "model.tok_embeddings";
   names.head = "output";
@@ -27,6 +26,6 @@ TensorNames Names() {
 
 }  // namespace
 
-const Family kInternLm2 = {"InternLM2ForCausalLM", "internlm2", Names(), Read};
+const Family kInternLm2 = {"InternLM2ForCausalLM", "internlm2", InternLm2Names(), ReadInternLm2};
 
 }  // namespace evald::native

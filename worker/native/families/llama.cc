@@ -1,10 +1,10 @@
-// Llama 1 to 3.x and what is built like it (transformers, models/llama).
+// Llama 1 to 3.x and models of the same architecture (transformers, models/llama).
 #include "worker/native/families/family.h"
 
 namespace evald::native {
 namespace {
 
-void Read(const ConfigReader& reader, ModelConfig* config) {
+void ReadLlama(const ConfigReader& reader, ModelConfig* config) {
   constexpr DefaultSizes kSizes = {
       .vocab = 32000, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32};
   ReadCommon(reader, {.sizes = kSizes}, config);
@@ -14,6 +14,6 @@ void Read(const ConfigReader& reader, ModelConfig* config) {
 
 }  // namespace
 
-const Family kLlama = {"LlamaForCausalLM", "llama", {}, Read};
+const Family kLlama = {"LlamaForCausalLM", "llama", {}, ReadLlama};
 
 }  // namespace evald::native

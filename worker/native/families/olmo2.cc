@@ -1,11 +1,11 @@
-// OLMo2: what attention and feed-forward put out is normalized, not what goes in; queries and keys
-// are normalized over all heads together (transformers, models/olmo2).
+// OLMo2: the outputs of attention and feed-forward are normalized, not their inputs. Queries and
+// keys are normalized over all heads together (transformers, models/olmo2).
 #include "worker/native/families/family.h"
 
 namespace evald::native {
 namespace {
 
-void Read(const ConfigReader& reader, ModelConfig* config) {
+void ReadOlmo2(const ConfigReader& reader, ModelConfig* config) {
   constexpr DefaultSizes kSizes = {
       .vocab = 50304, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32};
   ReadCommon(reader, {.sizes = kSizes, .norm_eps = 1e-5}, config);
@@ -13,7 +13,7 @@ void Read(const ConfigReader& reader, ModelConfig* config) {
   config->qkv_bias = config->output_bias = reader.FlagOr("attention_bias", false);
 }
 
-TensorNames Names() {
+TensorNames Olmo2Names() {
   TensorNames names;
   names.attention_norm = nullptr;
   names.attention_after_norm = "post_attention_layernorm";
@@ -24,6 +24,6 @@ TensorNames Names() {
 
 }  // namespace
 
-const Family kOlmo2 = {"Olmo2ForCausalLM", "olmo2", Names(), Read};
+const Family kOlmo2 = {"Olmo2ForCausalLM", "olmo2", Olmo2Names(), ReadOlmo2};
 
 }  // namespace evald::native

@@ -4,7 +4,7 @@
 namespace evald::native {
 namespace {
 
-void Read(const ConfigReader& reader, ModelConfig* config) {
+void ReadQwen3(const ConfigReader& reader, ModelConfig* config) {
   constexpr DefaultSizes kSizes = {
       .vocab = 151936, .hidden = 4096, .intermediate = 22016, .layers = 32, .heads = 32};
   ReadCommon(reader, {.sizes = kSizes, .max_positions = 32768, .kv_heads = 32, .head_dim = 128},
@@ -15,6 +15,6 @@ void Read(const ConfigReader& reader, ModelConfig* config) {
 
 }  // namespace
 
-const Family kQwen3 = {"Qwen3ForCausalLM", "qwen3", {}, Read, WindowRule::kQwen};
+const Family kQwen3 = {"Qwen3ForCausalLM", "qwen3", {}, ReadQwen3, WindowRule::kQwen};
 
 }  // namespace evald::native

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kExpertsMax = 4096;
 
-// Layers whose feed-forward part is a plain one: those that mlp_only_layers names, and all but
-// every decoder_sparse_step-th.
+// Finds the layers with experts: every decoder_sparse_step-th, without those that mlp_only_layers
+// names. The others have a plain feed-forward part.
 void ReadSparseLayers(const ConfigReader& reader, ModelConfig* config) {
   const int64_t step = reader.SizeOr("decoder_sparse_step", 4096, 1);
   for (int64_t i = 0; i < config->layers; ++i) {
@@ -26,7 +26,7 @@ void ReadSparseLayers(const ConfigReader& reader, ModelConfig* config) {
   }
 }
 
-void Read(const ConfigReader& reader, ModelConfig* config) {
+void ReadQwen3Moe(const ConfigReader& reader, ModelConfig* config) {
   constexpr DefaultSizes kSizes = {
       .vocab = 151936, .hidden = 2048, .intermediate = 6144, .layers = 24, .heads = 32};
   ReadCommon(reader, {.sizes = kSizes, .max_positions = 32768, .kv_heads = 4}, config);
@@ -46,6 +46,7 @@ void Read(const ConfigReader& reader, ModelConfig* config) {
 
 }  // namespace
 
-const Family kQwen3Moe = {"Qwen3MoeForCausalLM", "qwen3_moe", {}, Read, WindowRule::kQwenMoe};
+const Family kQwen3Moe = {
+    "Qwen3MoeForCausalLM", "qwen3_moe", {}, ReadQwen3Moe, WindowRule::kQwenMoe};
 
 }  // namespace evald::native

@@ -12,18 +12,21 @@ namespace evald::native {
 namespace {
 
 constexpr int64_t kWindowMax = int64_t{1} << 26;
-constexpr int64_t kWindowDefault = 4096;    // where sliding_window is absent
-constexpr int64_t kFullLayersDefault = 28;  // where max_window_layers is absent
-constexpr int64_t kLayersMax = 4096;
+constexpr int64_t kWindowDefault = 4096;    // if sliding_window is absent
+constexpr int64_t kFullLayersDefault = 28;  // if max_window_layers is absent
+constexpr int64_t kLayerNumberMax = 4096;
 
 using Window = std::optional<int64_t>;  // absent: all positions
 using Windows = std::vector<Window>;    // by layer
 
-// sliding_window as the family's configuration class holds it.
+bool IsGemma(WindowRule rule) { return rule == WindowRule::kGemma2 || rule == WindowRule::kGemma3; }
+
+// The value of sliding_window in the family's configuration class.
 Window ClassWindow(const ConfigReader& reader, WindowRule rule) {
   const bool switched = rule == WindowRule::kQwen || rule == WindowRule::kQwenMoe;
   if (switched && !reader.FlagOr("use_sliding_window", false)) return std::nullopt;
   if (!reader.json().contains("sliding_window")) return kWindowDefault;
+  if (IsGemma(rule)) return reader.Size("sliding_window", kWindowMax);  // its masks need one
   if (!reader.Has("sliding_window")) return std::nullopt;
   return reader.Size("sliding_window", kWindowMax);
 }
@@ -38,7 +41,7 @@ Window UnknownKey(const ConfigReader& reader, const char* key) {
   return value.get<int64_t>();
 }
 
-// layer_types by what its names stand for.
+// The windows that the names in layer_types stand for.
 Windows ReadLayerTypes(const ConfigReader& reader, size_t layers, Window sliding, Window chunk) {
   std::map<std::string, Window> known = {{"full_attention", std::nullopt},
                                          {"attention", std::nullopt}};  // its older name
@@ -62,11 +65,11 @@ Windows ReadLayerTypes(const ConfigReader& reader, size_t layers, Window sliding
   return windows;
 }
 
-// Layers from max_window_layers on have the window.
+// Gives the window to the layers from max_window_layers on.
 Windows LastLayers(const ConfigReader& reader, size_t layers, Window window) {
   const char* key = "max_window_layers";
   const bool all = reader.Has(key) && reader.json()[key] == 0;
-  const int64_t full = all ? 0 : reader.SizeOr(key, kLayersMax, kFullLayersDefault);
+  const int64_t full = all ? 0 : reader.SizeOr(key, kLayerNumberMax, kFullLayersDefault);
   Windows windows(layers);
   for (size_t i = 0; i < layers; ++i) {
     if (static_cast<int64_t>(i) >= full) windows[i] = window;
@@ -74,10 +77,25 @@ Windows LastLayers(const ConfigReader& reader, size_t layers, Window window) {
   return windows;
 }
 
+// Gives the window to all layers but the last of each `period`.
+Windows AllButLastOf(int64_t period, size_t layers, Window window) {
+  Windows windows(layers);
+  for (size_t i = 0; i < layers; ++i) {
+    if ((static_cast<int64_t>(i) + 1) % period != 0) windows[i] = window;
+  }
+  return windows;
+}
+
+// sliding_window_pattern of Gemma 3.
+int64_t Pattern(const ConfigReader& reader) {
+  const char* key = "sliding_window_pattern";
+  return reader.json().contains(key) ? reader.Size(key, kLayerNumberMax) : 6;
+}
+
 // The windows of the layers' attention.
 Windows AttentionWindows(const ConfigReader& reader, WindowRule rule, Window sliding,
                          size_t layers) {
-  const bool by_name = rule == WindowRule::kQwen || rule == WindowRule::kMistral;
+  const bool by_name = rule == WindowRule::kQwen || rule == WindowRule::kMistral || IsGemma(rule);
   if (by_name && reader.Has("layer_types")) {
     return ReadLayerTypes(reader, layers, sliding, std::nullopt);
   }
@@ -89,16 +107,20 @@ Windows AttentionWindows(const ConfigReader& reader, WindowRule rule, Window sli
       return Windows(layers, sliding);
     case WindowRule::kQwen:
       return LastLayers(reader, layers, sliding);
+    case WindowRule::kGemma2:
+      return AllButLastOf(2, layers, sliding);
+    case WindowRule::kGemma3:
+      return AllButLastOf(Pattern(reader), layers, sliding);
   }
   return Windows(layers);
 }
 
-// The windows of the layers of generate()'s cache.
+// The windows of the layers in generate()'s cache.
 Windows CacheWindows(const ConfigReader& reader, WindowRule rule, Window sliding,
                      const Windows& attention) {
-  // A Mistral with layer_types, even null, is loaded as a Ministral (AutoConfig), whose class fills
-  // them in, as those of Qwen 2 and 3 do.
-  const bool filled_in = rule == WindowRule::kQwen ||
+  // A Mistral with layer_types, even null, is loaded as a Ministral (AutoConfig). Its class fills
+  // layer_types in, as do those of Qwen 2 and 3 and of Gemma.
+  const bool filled_in = rule == WindowRule::kQwen || IsGemma(rule) ||
                          (rule == WindowRule::kMistral && reader.json().contains("layer_types"));
   if (filled_in) return attention;
   const Window chunk = UnknownKey(reader, "attention_chunk_size");
@@ -106,9 +128,9 @@ Windows CacheWindows(const ConfigReader& reader, WindowRule rule, Window sliding
   return Windows(attention.size(), sliding ? sliding : chunk);
 }
 
-// Positions up to which a generated token sees in the cache all that the layer's attention would
-// see; 0: any number. DynamicSlidingWindowLayer keeps keys[-window + 1:]: the last window - 1 keys,
-// but all of them for a window of 1, where generate() then leaves the mask out.
+// The positions up to which a generated token sees in the cache all that the layer's attention
+// would see; 0: any number. DynamicSlidingWindowLayer keeps keys[-window + 1:]: the last window - 1
+// keys, but all of them for a window of 1, for which generate() then leaves the mask out.
 int64_t SeenAlike(Window attention, Window cache) {
   if (!cache) return 0;
   if (*cache == 1) return attention.value_or(0);

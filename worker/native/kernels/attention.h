@@ -3,12 +3,14 @@
 
 #include <cstdint>
 
+#include "worker/native/kernels/soft_cap.h"
 #include "worker/native/kernels/vectors.h"
 
 namespace evald::native {
 namespace {
 
-// Rows that pass over the keys and values together: a page's are read once for all of them.
+// Query rows that pass over the keys and values together: a page's keys and values are read once
+// for all of them.
 constexpr int kAttendRows = 64;
 
 // Scores of R query rows against kScoreVecs * kLanes keys, each a sum over the head's dimensions in
@@ -43,7 +45,7 @@ void Scores(const float* const* q, const float* keys, int head_dim, float* out, 
   }
 }
 
-// Rows of one page, their scores and, of that page, the keys [begin, end).
+// Rows that see one page, their scores, and the keys [begin, end) of that page.
 struct PageRows {
   const AttendRow* rows;
   float* scores;  // of the first row, by position
@@ -86,8 +88,8 @@ float Softmax(float* scores, int64_t first, int64_t keys, int64_t padded, float 
   return 1.0f / Sum(sum);
 }
 
-// Adds weighted values of one page to N vectors of the output of R rows, in order of key position;
-// begins at zero with the first page.
+// Adds the weighted values of one page to N vectors of R rows' output, in order of key position.
+// The first page begins at zero.
 template <int R, int N>
 void Values(const AttendArgs& a, const PageRows& p, int dimension) {
   V sums[R][N];
@@ -137,8 +139,8 @@ void ScaleBy(float factor, float* x, int n) {
   for (int i = 0; i < n; i += kLanes) StoreUpTo(x + i, Ops::Mul(LoadUpTo(x + i, n - i), f), n - i);
 }
 
-// Calls Tile<R>::Call for all rows of the page that begins at `begin`, at most Most at a time and
-// only such that have this page in common.
+// Calls Tile<R>::Call for all rows that see the page that begins at `begin`: at most Most rows at a
+// time, and only rows that share this page.
 template <int Most, template <int> class Tile>
 void ForPage(const AttendArgs& a, const AttendRow* rows, int count, int64_t begin, int64_t stride) {
   for (int row = 0; row < count;) {
@@ -161,8 +163,8 @@ void ForPage(const AttendArgs& a, const AttendRow* rows, int count, int64_t begi
   }
 }
 
-// At most kAttendRows rows: all their scores, page by page, then all their weights, then all their
-// values, page by page.
+// Computes at most kAttendRows rows: all their scores, page by page, then all their weights, then
+// all their values, page by page.
 void AttendRows(const AttendArgs& a, const AttendRow* rows, int count) {
   int64_t end = 0;
   for (int row = 0; row < count; ++row) end = rows[row].end > end ? rows[row].end : end;
@@ -175,8 +177,10 @@ void AttendRows(const AttendArgs& a, const AttendRow* rows, int count) {
   for (int row = 0; row < count; ++row) {
     const int64_t padded = (rows[row].end + kStep - 1) / kStep * kStep;
     float* scores = a.scratch + row * stride;
-    inverse_sums[row] = Softmax(scores, rows[row].first, rows[row].end, padded, a.scale);
-    // Rows that pass over the last page beside it may see more of it.
+    if (a.cap > 0) SoftCap(scores, padded, a.scale, a.cap);
+    inverse_sums[row] =
+        Softmax(scores, rows[row].first, rows[row].end, padded, a.cap > 0 ? 1 : a.scale);
+    // Rows beside this one may see more of the last page.
     for (int64_t j = padded; j < ScoreStride(rows[row].end); ++j) scores[j] = 0;
   }
   for (int64_t begin = 0; begin < end; begin += kPagePositions) {

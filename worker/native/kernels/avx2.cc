@@ -1,4 +1,4 @@
-// Compiled with -mavx2 -mfma -mf16c where the target is x86-64.
+// Compiled with -mavx2 -mfma -mf16c if the target is x86-64.
 #include "worker/native/kernels.h"
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
@@ -57,7 +57,7 @@ struct Ops {
       t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
       t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
     }
-    // v[4 i + j] then holds column 4 l + j of the rows 4 i ... 4 i + 3 in its l-th half.
+    // Now v[4 i + j] holds in its l-th half column 4 l + j of the rows 4 i ... 4 i + 3.
     for (int i = 0; i < kLanes; i += 4) {
       v[i] = LowPairs(t[i], t[i + 2]);
       v[i + 1] = HighPairs(t[i], t[i + 2]);

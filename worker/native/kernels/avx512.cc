@@ -1,4 +1,4 @@
-// Compiled with -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c where the target is x86-64.
+// Compiled with -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c if the target is x86-64.
 #include "worker/native/kernels.h"
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)

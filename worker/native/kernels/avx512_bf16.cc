@@ -1,4 +1,4 @@
-// Compiled as avx512.cc is, and with -mavx512bf16.
+// Compiled as avx512.cc, and with -mavx512bf16.
 #include "worker/native/kernels.h"
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && \
@@ -10,7 +10,7 @@ namespace {
 struct Ops : Avx512Ops {
   static constexpr const char* kName = "avx512_bf16";
   static constexpr bool kDots = true;
-  // To nearest even; what is too small for a normal number becomes 0.
+  // Rounds to nearest even; a number too small for a normal one becomes 0.
   static V RoundToPairs(V first, V second) {
     return reinterpret_cast<V>(_mm512_cvtne2ps_pbh(second, first));
   }

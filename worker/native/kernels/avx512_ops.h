@@ -1,5 +1,6 @@
 #pragma once
-// The vector operations of AVX-512 (impl.h), of which avx512.cc and avx512_bf16.cc make their Ops.
+// The vector operations of AVX-512 (impl.h), from which avx512.cc and avx512_bf16.cc make their
+// Ops.
 
 #include <immintrin.h>
 
@@ -58,7 +59,7 @@ struct Avx512Ops {
       t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
       t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
     }
-    // v[4 i + j] then holds column 4 l + j of the rows 4 i ... 4 i + 3 in its l-th quarter.
+    // Now v[4 i + j] holds in its l-th quarter column 4 l + j of the rows 4 i ... 4 i + 3.
     for (int i = 0; i < kLanes; i += 4) {
       v[i] = LowPairs(t[i], t[i + 2]);
       v[i + 1] = HighPairs(t[i], t[i + 2]);

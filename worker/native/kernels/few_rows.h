@@ -1,14 +1,14 @@
 #pragma once
-// Products with few rows of x: the weights are read once, as they lie in the file, and there is
-// nothing to wait for but memory.
+// Products with few rows of x. The weights are read once, as they lie in the file, so that only
+// memory limits the speed.
 //
-// Everything here and in many_rows.h is done with numbers or with pairs (vectors.h): what follows
-// says position for either.
+// This file and many_rows.h work with numbers or with pairs (vectors.h). "Position" below means the
+// place of either.
 //
-// Order of summation, of this file and of many_rows.h: the inner dimension is cut into blocks of
+// Order of summation, in this file and in many_rows.h: the inner dimension is cut into blocks of
 // kInnerBlock. In a block, lane l adds up the positions l, l + kLanes, l + 2 kLanes ... one after
-// the other; then lanes are added in groups of four, ((l0 + l1) + l2) + l3, and group after group
-// to what the blocks before gave.
+// the other. Then lanes are added in groups of four, ((l0 + l1) + l2) + l3, and group after group
+// is added to the sum of the earlier blocks.
 
 #include <cstdint>
 
@@ -22,7 +22,7 @@ constexpr int kChain = 64;  // positions of one lane in a block
 constexpr int64_t kInnerBlock = kChain * kLanes;
 static_assert(kLanes % kLaneGroup == 0);
 
-// Adds the lanes of R rows of N vectors to y, or puts them there first.
+// Adds the lanes of R rows of N vectors to y. If `first`, y is overwritten.
 template <int R, int N>
 [[gnu::always_inline]] inline void AddUp(const V (&sums)[R][N], bool first, const float* bias,
                                          float* y, int64_t y_stride) {
@@ -42,7 +42,7 @@ template <int R, int N>
   }
 }
 
-// R rows of x times N rows of weights. What lies `ahead` bytes further is fetched meanwhile.
+// Multiplies R rows of x by N rows of weights, and prefetches the weights `ahead` bytes further.
 template <WeightType T, typename Unit, int R, int N>
 void InPlaceTile(const float* x, const unsigned char* w, int64_t inner, int64_t ahead,
                  const float* bias, float* y, int64_t y_stride) {
@@ -90,7 +90,8 @@ void InPlaceTile(const float* x, const unsigned char* w, int64_t inner, int64_t 
 
 template <WeightType T, typename Unit, int N>
 struct InPlace {
-  // Of short rows the next N, which lie right behind; of long ones what follows in each.
+  // The distance to prefetch: if rows are short, to the next N, which lie right behind; if they are
+  // long, further on in each row.
   static int64_t Ahead(const MultiplyArgs& a) {
     constexpr int64_t kShort = 4096, kFar = 1024;
     const int64_t row_bytes = a.inner * Element<T>::kBytes;

@@ -1,20 +1,21 @@
 #pragma once
 // The kernels, written once over `Ops`, the vector operations of one instruction set. Each of
-// portable.cc, avx2.cc and avx512.cc defines Ops in an anonymous namespace and includes this file
-// after it. Everything is in the anonymous namespace: code compiled for a newer instruction set
-// must never be picked by the linker for an older machine.
+// portable.cc, avx2.cc, avx512.cc and avx512_bf16.cc defines Ops in an anonymous namespace and then
+// includes this file. Everything is in the anonymous namespace: the linker must never pick code
+// compiled for a newer instruction set for an older machine.
 //
 // Ops: V (a vector of kLanes floats), Zero, Set, Load, Store, Fma, Add, Sub, Mul, Div, Max, Min,
-// Round, Pow2 (2^n of integral n in [-126, 127]), ZeroBelow (0 where x < limit, else y), HMax,
+// Round, Pow2 (2^n of integral n in [-126, 127]), ZeroBelow (0 if x < limit, otherwise y), HMax,
 // AddUp4 (the lanes of four vectors, in groups of four), Transpose (kLanes vectors), WidenBf16,
-// WidenF16, WidenEven and WidenOdd (of bf16 in pairs); kDots: whether there are RoundToPairs (two
-// vectors, to bf16) and DotPairs; kRows x kCols accumulators of a product with
-// few rows, kTileRows x kTileVecs of one with many; kScoreRows x kScoreVecs of attention scores;
-// kValueRows x kValueVecs of attention output.
+// WidenF16, WidenEven and WidenOdd (of bf16 in pairs). kDots: whether Ops has RoundToPairs (two
+// vectors, to bf16) and DotPairs. Accumulators: kRows x kCols of a product with few rows, kTileRows
+// x kTileVecs of one with many, kScoreRows x kScoreVecs of attention scores, kValueRows x
+// kValueVecs of attention output.
 
 #include "worker/native/kernels/attention.h"
 #include "worker/native/kernels/many_rows.h"
 #include "worker/native/kernels/rows.h"
+#include "worker/native/kernels/soft_cap.h"
 
 namespace evald::native {
 namespace {
@@ -30,7 +31,7 @@ void Multiply(const MultiplyArgs& a) {
     if (InPairs(a.type, a.inner)) {
       MultiplyArgs pairs = a;
       pairs.inner = a.inner / 2;
-      return MultiplyTyped<WeightType::kF32, Pairs>(pairs);  // 32 bits that are moved as they are
+      return MultiplyTyped<WeightType::kF32, Pairs>(pairs);  // 32 bits, moved unchanged
     }
   }
   switch (a.type) {
@@ -81,7 +82,8 @@ constexpr Kernels kKernels = {.name = Ops::kName,
                               .add = AddTo,
                               .widen = Widen,
                               .maximum = Maximum,
-                              .sum_exp = SumExp};
+                              .sum_exp = SumExp,
+                              .soft_cap = SoftCap};
 
 }  // namespace
 }  // namespace evald::native

@@ -1,12 +1,12 @@
 #pragma once
-// Products with many rows of x. Both operands are laid out anew, lane by lane of the order of
-// summation in few_rows.h: of x once for the whole product (PackRows), of the weights, widened to
-// fp32, a panel of columns and a block of the inner dimension at a time. A tile then adds up one
-// lane of a few rows and one panel's columns in registers, with columns along the vectors, so that
-// nothing is left to be added across a vector.
+// Products with many rows of x. Both operands are laid out anew, lane by lane in the order of
+// summation of few_rows.h: x once for the whole product (PackRows); the weights, widened to fp32, a
+// panel of columns and a block of the inner dimension at a time. A tile then adds up one lane of a
+// few rows and one panel's columns in registers. Columns lie along the vectors, so that nothing has
+// to be added across a vector.
 //
-// A panel stays in the second-level cache while all rows pass by, a lane of a few rows in the
-// first.
+// A panel stays in the second-level cache while all rows pass by; a lane of a few rows stays in the
+// first-level cache.
 
 #include <cstdint>
 
@@ -18,7 +18,7 @@ namespace {
 constexpr int kPanelWidth = Ops::kTileVecs * kLanes;            // columns
 constexpr int64_t kLaneFloats = kChain * kPanelWidth + kLanes;  // a lane; not a power of two
 constexpr int64_t kPanelFloats = kLanes * kLaneFloats;
-constexpr int64_t kGroupPanels = 3;  // that pass over a block of rows together
+constexpr int64_t kGroupPanels = 3;  // panels that pass over a block of rows together
 constexpr int64_t kTileFloats = Ops::kTileRows * kPanelWidth;
 
 // Rows are cut into blocks of nearly the same size, so that no tile is much smaller than others.
@@ -34,8 +34,8 @@ int64_t BlockedFloats(int64_t rows, int64_t inner) {
   return (inner + kInnerBlock - 1) / kInnerBlock * kInnerBlock * rows;
 }
 
-// x[rows][inner] becomes [inner block][row block][lane][row][kChain], with zeros where lanes end
-// before the others.
+// Lays out x[rows][inner] as [inner block][row block][lane][row][kChain]. Lanes that end before the
+// others are filled with zeros.
 template <typename Unit>
 void BlockRows(const float* x, int64_t rows, int64_t inner, int64_t row_block, float* packed) {
   const RowRange range(rows, row_block);
@@ -59,7 +59,7 @@ void BlockRows(const float* x, int64_t rows, int64_t inner, int64_t row_block, f
   }
 }
 
-// Weights that are turned together: kLanes columns and so many inner positions.
+// The number of inner positions of kLanes columns that are transposed together.
 template <WeightType T>
 constexpr int kTurned = T == WeightType::kBF16 ? 2 * kLanes : kLanes;
 
@@ -76,7 +76,7 @@ template <WeightType T>
   }
 }
 
-// The columns' weights at position i, after they were turned.
+// The columns' weights at position i, after the transposition.
 template <WeightType T>
 [[gnu::always_inline]] inline V Turned(const V (&v)[kLanes], int i) {
   if constexpr (T == WeightType::kBF16) {
@@ -86,8 +86,8 @@ template <WeightType T>
   }
 }
 
-// The positions [0, count) of `columns` columns, which are at most a panel's; those that are
-// missing repeat the last. A panel is [lane][kChain][kPanelWidth].
+// Packs the positions [0, count) of `columns` columns, at most a panel's. Missing columns repeat
+// the last one. A panel is [lane][kChain][kPanelWidth].
 template <WeightType T>
 void PackPanel(const unsigned char* w, int64_t stride, int64_t columns, int64_t count,
                float* panel) {
@@ -121,7 +121,7 @@ void PackPanel(const unsigned char* w, int64_t stride, int64_t columns, int64_t 
   }
 }
 
-// Where a lane's sums go: see the order of summation.
+// The place of a lane in the order of summation, which decides where its sums go.
 enum class LanePlace { kBegin, kMiddle, kEndFirst, kEnd };
 
 struct LaneTile {
@@ -130,8 +130,8 @@ struct LaneTile {
   int64_t chain;       // positions
   LanePlace place;
   float* group;  // [R][kPanelWidth]: the lanes of a group so far
-  float* total;  // likewise: the groups so far
-  // What to bring near meanwhile: at each position `fetch_step` bytes further.
+  float* total;  // [R][kPanelWidth]: the groups so far
+  // Bytes to prefetch meanwhile: at each position `fetch_step` bytes further.
   const unsigned char* fetch;
   int64_t fetch_step;
 };
@@ -203,7 +203,7 @@ struct LaneOf {
   };
 };
 
-// Some panels of a product and their place in the thread's scratch memory.
+// Several panels of a product and their place in the thread's scratch memory.
 struct PanelGroup {
   int64_t first, end;  // columns
   float* panels;       // [panel][kPanelFloats]
@@ -216,7 +216,7 @@ int64_t MultiplyScratchFloats(int64_t rows) {
   return kGroupPanels * (kPanelFloats + kTileFloats + rows * kPanelWidth);
 }
 
-// The weights that the next block of a product reads, one row of them fetched with each tile.
+// The weights that the product's next block reads. Each tile prefetches one row of them.
 struct Ahead {
   const unsigned char* at;
   int64_t stride, rows, step;
@@ -234,7 +234,7 @@ Ahead NextBlock(const MultiplyArgs& a, const PanelGroup& group, int64_t begin, i
     return {w + group.first * stride + (begin + count) * kBytes, stride, group.end - group.first,
             step(left)};
   }
-  // Behind the last columns lie those of the next task.
+  // Behind the last columns lie the next task's.
   return {w + group.end * stride, stride, kGroupPanels * kPanelWidth, step(a.inner)};
 }
 
@@ -261,13 +261,13 @@ void PutRows(const MultiplyArgs& a, const PanelGroup& group, const RowRange& ran
   }
 }
 
-// Results are written to memory that is not near; asks for some of a row's before it is needed.
+// Prefetches a part of a row of results before it is needed: results lie in distant memory.
 void FetchOut(const MultiplyArgs& a, const PanelGroup& group, int64_t row) {
   const float* y = a.y + row * a.y_stride;
   for (int64_t n = group.first; n < group.end; n += 16) __builtin_prefetch(y + n, 1, 3);
 }
 
-// All lanes of a block of rows and of the inner dimension [begin, begin + count).
+// Adds up all lanes of a block of rows, over the inner dimension [begin, begin + count).
 template <typename Unit>
 void AddLanes(const MultiplyArgs& a, const PanelGroup& group, const RowRange& range, int64_t begin,
               int64_t count, Ahead* ahead) {

@@ -50,7 +50,7 @@ struct Ops {
   static V Div(V a, V b) { return a / b; }
   static V Max(V a, V b) { return Select(a > b, a, b); }
   static V Min(V a, V b) { return Select(a < b, a, b); }
-  // Adding and taking away 1.5 * 2^23 rounds to the nearest integer, for magnitudes below 2^22.
+  // Adding and subtracting 1.5 * 2^23 rounds to the nearest integer, for magnitudes below 2^22.
   static V Round(V a) {
     const V magic = Set(12582912.0f);
     return (a + magic) - magic;
@@ -89,7 +89,7 @@ struct Ops {
       }
     }
   }
-  // Of two bf16 in each lane the one that comes first in memory, and the other.
+  // Each lane has two bf16 numbers: WidenEven gives the first in memory, WidenOdd the second.
   static V WidenEven(V pairs) { return WidenPairs(pairs, 0); }
   static V WidenOdd(V pairs) { return WidenPairs(pairs, 1); }
   static V WidenBf16(const void* p) {

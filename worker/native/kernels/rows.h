@@ -62,13 +62,6 @@ void LayerNorm(const float* x, const float* weight, const float* bias, float eps
   for (i = 0; i < n; ++i) out[i] = (x[i] - mean) * factor * weight[i] + bias[i];
 }
 
-template <int N>
-V Polynomial(const float (&coefficients)[N], V x) {
-  V sum = Ops::Set(coefficients[0]);
-  for (int i = 1; i < N; ++i) sum = Ops::Fma(sum, x, Ops::Set(coefficients[i]));
-  return sum;
-}
-
 // x * sigmoid(y)
 V TimesSigmoid(V x, V y) {
   return Ops::Div(x, Ops::Add(Ops::Set(1.0f), Exp(Ops::Sub(Ops::Zero(), y))));
@@ -134,7 +127,7 @@ void AddTo(float* x, const float* y, int64_t n) {
 
 bool Maximum(const float* x, int64_t n, float* maximum) {
   V top = Ops::Set(x[0]);
-  V check = Ops::Zero();  // x * 0 is NaN for what is not finite
+  V check = Ops::Zero();  // x * 0 is NaN unless x is finite
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     const V v = Ops::Load(x + i);

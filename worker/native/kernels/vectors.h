@@ -1,5 +1,5 @@
 #pragma once
-// What all kernels use of an instruction set. Included by impl.h, after Ops.
+// The parts that all kernels share for one instruction set. Included by impl.h, after Ops.
 
 #include <cmath>
 #include <cstdint>
@@ -74,6 +74,14 @@ V Exp(V x) {
   return Ops::ZeroBelow(x, low, Ops::Mul(p, Ops::Pow2(n)));
 }
 
+// Horner, the highest power first.
+template <int N>
+V Polynomial(const float (&coefficients)[N], V x) {
+  V sum = Ops::Set(coefficients[0]);
+  for (int i = 1; i < N; ++i) sum = Ops::Fma(sum, x, Ops::Set(coefficients[i]));
+  return sum;
+}
+
 float Sum(V v) {
   float totals[4];
   Ops::AddUp4(v, v, v, v, /*first=*/true, totals);
@@ -92,21 +100,21 @@ void StoreUpTo(float* p, V v, int64_t count) {
   }
 }
 
-// What a product adds up along the inner dimension: numbers.
+// The unit that a product adds up along the inner dimension: a number.
 struct Numbers {
   static V MultiplyAdd(V x, V weights, V sums) { return Ops::Fma(x, weights, sums); }
-  // kLanes of the `count` numbers that are left of a row of x, zeros behind them.
+  // kLanes of the `count` remaining numbers of a row of x, with zeros behind them.
   static V LoadRow(const float* x, int64_t count) {
     return count > 0 ? LoadUpTo(x, count) : Ops::Zero();
   }
   static constexpr int64_t kNumbers = 1;
 };
 
-// Or pairs of bf16 numbers, each in the place of one fp32 number.
+// The unit is a pair of bf16 numbers, in the place of one fp32 number.
 template <typename O>
 struct PairsOf {
   static V MultiplyAdd(V x, V weights, V sums) { return O::DotPairs(x, weights, sums); }
-  // As in Numbers, of `count` pairs; numbers are rounded to bf16.
+  // As in Numbers, but of `count` remaining pairs; numbers are rounded to bf16.
   static V LoadRow(const float* x, int64_t count) {
     if (count >= kLanes) return O::RoundToPairs(O::Load(x), O::Load(x + kLanes));
     if (count <= 0) return O::Zero();
@@ -118,7 +126,7 @@ struct PairsOf {
 };
 using Pairs = PairsOf<Ops>;
 
-// Whether products with such weights add up pairs. A pair must not lie in two rows.
+// Whether products with such weights add up pairs. A pair must not span two rows.
 bool InPairs(WeightType type, int64_t inner) {
   return Ops::kDots && type == WeightType::kBF16 && inner % 2 == 0;
 }

@@ -1,12 +1,12 @@
-// A library with cuBLASLt's functions whose algorithms are known: it computes on the emulated
-// device, so that the choice of algorithms can be tested without a GPU. Its algorithms, as they are
-// recommended:
+// A library with cuBLASLt's functions and known algorithms. It computes on the emulated device, so
+// the choice of algorithms can be tested without a GPU. Its algorithms, in the order in which they
+// are recommended:
 //   1 splits sums and says so        4 the same order as 3, slower
-//   2 another order, only few rows   5 splits sums when there are many rows, and does not say so
-//   3 from the first input on        6 the same order as 3, quick, but not for many rows
-// The environment's EVALD_TEST_CUBLASLT_QUIRK makes it worse: with "many" all split sums of more
-// than 512 rows; with "few" 3 and 6 sum the other way round up to 8 rows, for which 4 and 5 are not
-// recommended, though 4 computes them.
+//   2 another order, only few rows   5 splits sums if there are many rows, and does not say so
+//   3 from the first input on        6 the same order as 3, fast, but not for many rows
+// The environment variable EVALD_TEST_CUBLASLT_QUIRK makes the library worse. With "many", all
+// algorithms split sums of more than 512 rows. With "few", 3 and 6 sum in the opposite order up to
+// 8 rows; 4 and 5 are not recommended for so few rows, although 4 computes them.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -139,7 +139,7 @@ Status cublasLtMatmul(Handle, MatmulDesc, const void*, const void* weights,
   const Layout w = *reinterpret_cast<Layout*>(weights_layout);
   const uint64_t rows = reinterpret_cast<Layout*>(x_layout)->columns, id = algorithm->data[0];
   if (!Computes(id, rows)) return kNotSupported;
-  void* handle = stream;  // all that a Stream is
+  void* handle = stream;  // a Stream holds nothing else
   evald::native::cuda::emulated::Enqueue(*reinterpret_cast<const Stream*>(&handle), [=] {
     const auto* xs = static_cast<const float*>(x);
     const auto* ws = static_cast<const float*>(weights);

@@ -1,5 +1,5 @@
-// How algorithms of products are chosen (product_tuner.h), with a library whose algorithms are
-// known (library.cc) on the emulated device.
+// The choice of algorithms of products (product_tuner.h), with a library of known algorithms
+// (library.cc) on the emulated device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,10 +24,10 @@ struct Matrices {
     FillRandom(WeightType::kF32, weights.data(), kOutputs * kInputs, 7, stream);
     FillRandom(WeightType::kF32, x.data(), kRows * kInputs, 8, stream);
   }
-  ~Matrices() { stream.Synchronize(); }  // what is queued still writes to the memory
-  // The first row's result, of a product of `rows`.
+  ~Matrices() { stream.Synchronize(); }  // queued work still writes to the memory
+  // The first row of a product of `rows` rows.
   std::vector<float> FirstRow(Products* products, int64_t rows) { return Row(products, rows, 0); }
-  // The result of row `wanted`, of a product of the rows [first, rows).
+  // Row `wanted` of a product of the rows [first, rows).
   std::vector<float> Row(Products* products, int64_t rows, int64_t wanted, int64_t first = 0) {
     Product product;
     product.type = product.y_type = WeightType::kF32;
@@ -70,11 +70,12 @@ TEST(BucketTest, RowsOfEach) {
 TEST(TunerTest, TheFastestOfThoseWithTheReferencesBits) {
   ASSERT_EQ(kLibraryIsSet, 0);
   Matrices matrices;
-  // 8, 16, 32, 64 rows: 6 is quick. Then 3 and 5 take the same time, but 5 splits there.
+  // With 8, 16, 32 and 64 rows, 6 is fast. With more, 3 and 5 take the same time, but 5 splits sums
+  // there.
   const std::vector<std::string> fastest = {"id 6", "id 6", "id 6", "id 6",
                                             "id 3", "id 3", "id 3", "id 3"};
-  // A machine that stalls in the middle of a measurement makes the quick one slow: another try
-  // tells.
+  // A machine that stalls during a measurement makes the fast algorithm look slow. Another try
+  // shows it.
   std::unique_ptr<Products> products;
   for (int tries = 0; tries < 10 && (products == nullptr || Algorithms(*products) != fastest);
        ++tries) {

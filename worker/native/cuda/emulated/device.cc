@@ -13,11 +13,11 @@
 namespace evald::native::cuda::emulated {
 namespace {
 
-// What every GPU from sm_80 on gives a block.
+// The limits of a block on every GPU from sm_80 on.
 constexpr size_t kSharedBytesMax = size_t{163} << 10;
 constexpr unsigned kThreadsMax = 1024;
 constexpr unsigned kWarp = 32;
-constexpr size_t kCanaryBytes = 1024;  // behind the shared memory, to be left alone
+constexpr size_t kCanaryBytes = 1024;  // behind the shared memory; must stay unchanged
 constexpr int kPoison = 0xFF;          // NaN in every type of number
 
 std::string Text(const dim3& d) { return fmt::format("{} {} {}", d.x, d.y, d.z); }
@@ -29,7 +29,7 @@ std::string Text(const Waiting& waiting) {
                      file.substr(file.find_last_of('/') + 1), waiting.place.line());
 }
 
-// One host thread's blocks and fibers. They are kept from launch to launch.
+// One host thread's blocks and fibers, kept from launch to launch.
 class Processor {
  public:
   void RunGrid(const char* kernel, dim3 grid, dim3 block, size_t shared_bytes,
@@ -47,7 +47,7 @@ class Processor {
                     void (*complete)(const Arguments& arguments, uint32_t mask));
 
  private:
-  struct Runner {  // threads that do not wait run on the same one, one after the other
+  struct Runner {  // threads that do not wait run on the same runner, one after the other
     Processor* processor = nullptr;
     Fiber fiber;
   };
@@ -71,7 +71,7 @@ class Processor {
   size_t shared_bytes_ = 0;
   std::vector<char> shared_;
   std::vector<Thread> threads_;
-  std::vector<Runner*> runner_of_;  // a waiting thread's
+  std::vector<Runner*> runner_of_;  // the runner of a waiting thread
   std::deque<unsigned> ready_;      // threads that need not wait any longer
   unsigned next_ = 0;               // the first thread that has not begun
   unsigned ended_ = 0;
@@ -203,7 +203,7 @@ void Processor::Go(Runner* runner) {
   runner->fiber.Resume();
 }
 
-// Until someone puts the thread among those that are ready.
+// Returns once another thread has made this one ready.
 void Processor::Wait() {
   Thread* self = current;
   runner_of_[self->number] = running_;
@@ -236,7 +236,7 @@ void Processor::WaitForBlock(Place place) {
 
 // Whether all lanes of the warp whose first thread is `first` wait where `waiting` does.
 bool Processor::AllHere(const Waiting& waiting, unsigned first) const {
-  for (unsigned lane = kWarp; lane-- > 0;) {  // most often a late one is missing
+  for (unsigned lane = kWarp; lane-- > 0;) {  // most often a late lane is missing
     if ((waiting.mask >> lane & 1) == 0) continue;
     if (first + lane >= threads_.size() || !Meets(threads_[first + lane], waiting)) return false;
   }
@@ -259,7 +259,7 @@ void Processor::WaitForLanes(const Waiting& waiting,
     }
   }
   complete(arguments, waiting.mask);
-  // A warp goes on as far as it can before others do: what it must not do before them is seen.
+  // A warp goes on as far as it can before others do: a missing barrier shows.
   for (unsigned lane = kWarp; lane-- > 0;) {
     if ((waiting.mask >> lane & 1) == 0) continue;
     Thread& thread = threads_[first + lane];
@@ -268,7 +268,7 @@ void Processor::WaitForLanes(const Waiting& waiting,
   }
 }
 
-// Who is not where `waiting` waits.
+// Names a thread that is not where `waiting` waits.
 std::string Processor::Missing(const Thread& waiting) const {
   const bool block = waiting.waiting.mask == 0;
   const unsigned first = block ? 0 : waiting.number / kWarp * kWarp;

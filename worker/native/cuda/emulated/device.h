@@ -20,27 +20,27 @@ struct dim3 {
   constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}  // NOLINT
 };
 
-/// A GPU's way to run a kernel, on the CPU, so that the kernels' own source is tested where no GPU
-/// is. Blocks run one after the other, the threads of a block as fibers on the calling thread: each
+/// Runs kernels on the CPU as a GPU would, so that the kernels' own source is tested without a GPU.
+/// Blocks run one after the other, the threads of a block as fibers on the calling thread: each
 /// runs until it has to wait for others. So every run is the same, several streams' threads may run
 /// kernels at once, and a kernel that never waits runs as a plain loop.
 ///
-/// It is stricter than a GPU. DeviceError(kKernel) with the kernel's name comes of a thread that
-/// ends while others wait for it at a barrier, of lanes that diverge at a warp operation, and of
-/// shared memory that is touched beyond its size. Dynamic shared memory holds NaN (all bits set)
-/// when a block begins. An asynchronous copy's target holds NaN from its issue until the wait for
-/// it.
+/// The emulation is stricter than a GPU. DeviceError(kKernel) with the kernel's name is thrown if a
+/// thread ends while others wait for it at a barrier, if lanes diverge at a warp operation, or if
+/// shared memory is touched beyond its size. Dynamic shared memory holds NaN (all bits set) when a
+/// block begins. The target of an asynchronous copy holds NaN from the copy's issue until the wait
+/// for it.
 namespace evald::native::cuda::emulated {
 
 using Place = std::source_location;
 
-/// What a thread waits for.
+/// The operation that a thread waits in.
 struct Waiting {
   const char* operation = nullptr;  ///< null: nothing
   Place place;
   uint32_t mask = 0;           ///< of the warp's lanes; 0: the whole block
-  void* argument = nullptr;    ///< of the operation
-  const void* kind = nullptr;  ///< what tells operations apart
+  void* argument = nullptr;    ///< the operation's
+  const void* kind = nullptr;  ///< tells operations apart
 };
 
 struct AsyncCopy {
@@ -49,7 +49,7 @@ struct AsyncCopy {
   unsigned group = 0;
 };
 
-/// One thread of the block that runs, as its kernel sees it.
+/// One thread of the running block, as its kernel sees it.
 struct Thread {
   dim3 index, block, block_size, grid_size;
   unsigned number = 0;  ///< in its block
@@ -59,23 +59,23 @@ struct Thread {
   unsigned copy_groups = 0;       ///< committed
 };
 
-/// The thread whose kernel runs on the calling one.
+/// The emulated thread whose kernel runs on the calling thread.
 extern constinit thread_local Thread* current;
 
-/// Runs all blocks and returns. `kernel` is what errors call it.
+/// Runs all blocks and returns. Errors name `kernel`.
 void RunGrid(const char* kernel, dim3 grid, dim3 block, size_t shared_bytes,
              const std::function<void()>& body);
 
-/// Has `work` run in the stream's order. Its exception is given to who synchronizes.
+/// Queues `work` on the stream. Its exception is thrown by the next call that synchronizes.
 void Enqueue(const Stream& stream, std::function<void()> work);
 
-// For what device code is made of. All from within a kernel.
+// The parts that device code is made of. Only to be called from within a kernel.
 
 /// Ends the kernel with this error.
 [[noreturn]] void Fail(const std::string& what);
 char* DynamicShared();
-/// Fails when the bytes lie in the dynamic shared memory's room, but not within its size, or are
-/// not aligned to `bytes`.
+/// Fails if the bytes touch the room of dynamic shared memory but not all lie within its size, or
+/// are not aligned to `bytes`.
 void CheckAccess(const void* p, size_t bytes, Place place);
 void WaitForBlock(Place place);
 /// Waits until all lanes of `mask` have come to the same place with the same `operation`; the last

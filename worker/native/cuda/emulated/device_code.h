@@ -13,7 +13,7 @@
 #include "worker/native/cuda/emulated/numbers.h"
 
 /// device_code.cuh for the emulated device. A function that other lanes or threads must come to
-/// takes the place of its call, which errors name; lanes that come from different places have
+/// takes the place of its call, for error messages. Lanes that come from different places have
 /// diverged.
 
 #define __global__

@@ -32,13 +32,13 @@
 namespace evald::native::cuda::emulated {
 namespace {
 
-constexpr size_t kStackBytes = size_t{256} << 10;  // touched only as far as it is used
+constexpr size_t kStackBytes = size_t{256} << 10;  // takes memory only as far as it is used
 constexpr size_t kGuardBytes = 4096;
 
 }  // namespace
 
-// A switch saves what the calling convention says a function keeps, and changes the stack. The
-// sanitizers are told, else they take one stack's frames for the other's.
+// A switch saves the registers that a function must keep by the calling convention, and changes the
+// stack. The sanitizers are told, otherwise they confuse the stacks' frames.
 #if defined(__x86_64__)
 extern "C" void EvaldSwitchStack(void** save, void* load);
 extern "C" void EvaldEnterFiber();
@@ -67,7 +67,7 @@ __asm__(
 
 struct Fiber::Context {
   void* inside = nullptr;   // the fiber's stack pointer
-  void* outside = nullptr;  // that of who resumed it
+  void* outside = nullptr;  // the resumer's stack pointer
 
   void Prepare(char* stack, void (*run)(Fiber*), Fiber* fiber) {
     auto** top = reinterpret_cast<void**>(stack + kStackBytes) - 9;
@@ -76,7 +76,8 @@ struct Fiber::Context {
     top[4] = reinterpret_cast<void*>(run);
     top[5] = nullptr;  // rbp
     top[6] = reinterpret_cast<void*>(&EvaldEnterFiber);
-    top[7] = top[8] = nullptr;  // so that its call finds the stack on 16 bytes
+    // So that the call in EvaldEnterFiber finds the stack aligned to 16 bytes
+    top[7] = top[8] = nullptr;
     inside = top;
   }
   void Enter() { EvaldSwitchStack(&outside, inside); }
@@ -144,7 +145,7 @@ Fiber::~Fiber() {
 void Fiber::Start(void (*entry)(void*), void* argument) {
   entry_ = entry;
   argument_ = argument;
-#ifdef EVALD_ASAN  // frames that were forgotten
+#ifdef EVALD_ASAN  // frames of a forgotten function
   __asan_unpoison_memory_region(mapping_ + kGuardBytes, kStackBytes);
   context_->inside_frames = nullptr;
 #endif

@@ -4,9 +4,9 @@
 
 namespace evald::native::cuda::emulated {
 
-/// A stack with a place in a function, to be gone on with by the thread that made it. What throws
-/// within must be caught within. A fiber that is destroyed before its function returned just
-/// forgets it; nothing there is destroyed.
+/// A stack with a place in a function, to be resumed by the thread that made it. An exception
+/// that is thrown in the function must be caught in it. If a fiber is destroyed before its function
+/// returned, nothing on its stack is destroyed.
 class Fiber {
  public:
   Fiber();
@@ -14,11 +14,11 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// The next Resume runs entry(argument) on this stack. What ran there before is forgotten.
+  /// The next Resume runs entry(argument) on this stack. An earlier function is forgotten.
   void Start(void (*entry)(void*), void* argument);
   /// Runs the fiber until it calls Suspend or its function returns. Not from within a fiber.
   void Resume();
-  /// Goes back to where Resume was called. Only from within this fiber.
+  /// Returns to the caller of Resume. Only from within this fiber.
   void Suspend();
 
  private:

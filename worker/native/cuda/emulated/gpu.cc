@@ -14,8 +14,8 @@ namespace evald::native::cuda::emulated {
 namespace {
 
 constexpr uint64_t kBytesDefault = uint64_t{1} << 30;
-constexpr size_t kGuardBytes = 256;  // behind an allocation, to be left alone
-constexpr int kPoison = 0xFF;        // NaN in every type of number
+constexpr size_t kTailBytes = 256;  // behind an allocation; must stay unchanged
+constexpr int kPoison = 0xFF;       // NaN in every type of number
 constexpr std::align_val_t kAlignment{256};
 
 const char* NameOf(DeviceFault fault) {
@@ -172,8 +172,8 @@ int64_t CallsOf(int gpu) { return Gpus().at(static_cast<size_t>(gpu))->calls(); 
 
 char* Allocations::New(MemoryKind kind, size_t bytes, Gpu* gpu) {
   if (kind == MemoryKind::kDevice) gpu->Take(bytes);
-  auto* data = static_cast<char*>(::operator new(bytes + kGuardBytes, kAlignment));
-  std::memset(data, kPoison, bytes + kGuardBytes);
+  auto* data = static_cast<char*>(::operator new(bytes + kTailBytes, kAlignment));
+  std::memset(data, kPoison, bytes + kTailBytes);
   std::lock_guard lock(mutex_);
   all_[data] = {bytes, kind, gpu};
   return data;
@@ -187,7 +187,7 @@ void Allocations::Delete(char* data) {
     all_.erase(data);
   }
   const char* guard = data + allocation.bytes;
-  if (!std::all_of(guard, guard + kGuardBytes,
+  if (!std::all_of(guard, guard + kTailBytes,
                    [](char c) { return c == static_cast<char>(kPoison); })) {
     std::fprintf(stderr, "emulated GPU: something wrote behind memory of %zu bytes\n",
                  allocation.bytes);

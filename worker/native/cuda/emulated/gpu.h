@@ -15,7 +15,7 @@
 
 namespace evald::native::cuda::emulated {
 
-/// One emulated GPU: how much of its memory is taken, and what has failed. Any thread.
+/// One emulated GPU: how much of its memory is taken, and what has failed. Any thread may call.
 class Gpu {
  public:
   Gpu(int index, uint64_t bytes) : index_(index), bytes_(bytes) {}
@@ -25,17 +25,17 @@ class Gpu {
   uint64_t bytes() const { return bytes_; }
   uint64_t free() const;
 
-  /// Every call to the runtime begins with this. Throws what was ordered for it, and what came
-  /// before it and sticks.
+  /// Every call to the runtime begins with this. Throws the failure ordered for this call, or an
+  /// earlier one that is sticky.
   void Call();
-  /// Throws DeviceError(kOutOfMemory) where that is ordered or there is no room.
+  /// Throws DeviceError(kOutOfMemory) if a test ordered that, or if there is no space.
   void Take(uint64_t bytes);
   void GiveBack(uint64_t bytes);
 
-  /// What was queued failed: whoever waits next is told, once.
+  /// Records that a queued operation failed. The next call that waits throws `error`, once.
   void Fail(std::exception_ptr error);
   void Rethrow();
-  void Forget();  ///< such an error
+  void Forget();  ///< drops such an error
   bool broken() const;
 
   void Order(std::vector<OrderedFault> faults);
@@ -54,13 +54,13 @@ class Gpu {
   std::exception_ptr error_;
 };
 
-/// As EVALD_EMULATED_GPUS=count[:bytes] says; one of 1 GiB without.
+/// The GPUs of EVALD_EMULATED_GPUS=count[:bytes]; without it, one of 1 GiB.
 const std::vector<std::unique_ptr<Gpu>>& Gpus();
-/// Of the calling thread. Throws DeviceError when there are none.
+/// The calling thread's GPU. Throws DeviceError if there are no GPUs.
 Gpu& CurrentGpu();
 void SetCurrentGpu(int index);
 
-/// All memory that the runtime gave out, so that a copy past its end or after its end is found.
+/// All memory that the runtime gave out, to find copies that reach past it or come after its end.
 class Allocations {
  public:
   struct Allocation {
@@ -70,7 +70,7 @@ class Allocations {
   };
 
   char* New(MemoryKind kind, size_t bytes, Gpu* gpu);
-  /// Ends the program where something wrote behind the memory.
+  /// Ends the program if bytes behind the memory were overwritten.
   void Delete(char* data);
   bool Within(MemoryKind kind, const void* data, size_t bytes) const;
   /// Throws DeviceError(kOther) unless the bytes lie in device memory.

@@ -1,4 +1,4 @@
-// Operations of a warp on small matrices. How they lie in the lanes' registers is from "Warp Level
+// A warp's operations on small matrices. Their layout in the lanes' registers is from "Warp Level
 // Matrix Instructions" in NVIDIA's PTX ISA (ldmatrix; mma.m16n8k16 with 16-bit numbers).
 #include "worker/native/cuda/emulated/device_code.h"
 

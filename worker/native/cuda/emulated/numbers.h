@@ -6,7 +6,7 @@
 
 namespace evald::native::cuda {
 
-/// Numbers of 16 bits. Conversion from fp32 rounds to nearest even; NaN becomes the GPU's own.
+/// Numbers of 16 bits. Conversion from fp32 rounds to nearest even; NaN becomes the GPU's own NaN.
 struct BF16 {
   uint16_t bits;
 };
@@ -46,7 +46,7 @@ inline F16 From<F16>(float x) {
   const auto with_sign = [&](uint32_t half) { return F16{static_cast<uint16_t>(sign | half)}; };
   if (size > 0x7F800000) return {0x7FFF};
   if (size >= 0x477FF000) return with_sign(0x7C00);  // 65520 and more
-  if (size < 0x38800000) {                           // a multiple of 2^-24 comes out
+  if (size < 0x38800000) {                           // the result is a multiple of 2^-24
     const float units = std::bit_cast<float>(size) * 0x1p24f;
     return with_sign(static_cast<uint32_t>(std::nearbyint(units)));
   }

@@ -1,5 +1,5 @@
-// Products on the CPU, as strict as the contract allows: only shapes that were prepared, and the
-// rows that may be garbage are.
+// Products on the CPU, as strict as the contract allows: only prepared shapes are taken, and rows
+// that may be garbage are garbage.
 #include "worker/native/cuda/products.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace evald::native::cuda {
 namespace {
 
 constexpr int64_t kLanes = 16;    // sums beside each other, in every row
-constexpr int64_t kFewRows = 16;  // that `fast` sums in another order
+constexpr int64_t kFewRows = 16;  // up to this many rows `fast` sums in another order
 
 template <typename T>
 void Widen(const void* from, int64_t count, float* to) {
@@ -61,7 +61,7 @@ float Dot(const float* a, const float* b, int64_t count) {
   return sums[0];
 }
 
-// With `parts` the inner dimension is cut into so many, as a library does that spreads it over
+// With `parts` the inner dimension is cut into so many, as in a library that spreads it over
 // blocks.
 void Compute(const Product& product, int64_t rows_written, int64_t parts) {
   const int64_t padded = (product.inputs + kLanes - 1) / kLanes * kLanes;

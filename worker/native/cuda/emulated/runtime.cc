@@ -1,5 +1,5 @@
-// The runtime seam on the CPU. Streams are queues that run late: when someone waits, or when they
-// are long. So whoever forgets to wait finds old content, every time.
+// The runtime seam on the CPU. Streams are queues that run late: only when someone waits, or when
+// they are long. Code that forgets to wait therefore finds old content, every time.
 #include "worker/native/cuda/runtime.h"
 
 #include <fmt/format.h>
@@ -31,10 +31,10 @@ namespace {
 using Work = std::function<void()>;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kQueueMax = 64;  // that much may be late
-constexpr int kRunPerQuery = 4;   // asking for an event again and again must end
+constexpr size_t kQueueMax = 64;  // operations that may be late
+constexpr int kRunPerQuery = 4;   // so that repeated queries of an event come to an end
 
-// A place in a stream that has been recorded.
+// A recorded place in a stream.
 struct Point {
   std::atomic<bool> done = false;
   Clock::time_point time;
@@ -43,7 +43,7 @@ struct Point {
 struct Queue {
   explicit Queue(Gpu* gpu) : gpu(gpu) {}
 
-  // Runs what is queued, in order, until `enough`.
+  // Runs queued operations, in order, until `enough`.
   template <typename Enough>
   void Run(const Enough& enough) {
     std::lock_guard running(run_mutex);
@@ -77,7 +77,7 @@ struct Queue {
   Gpu* const gpu;
   std::mutex mutex;
   std::deque<Work> queued;
-  std::mutex run_mutex;  // held by who runs the queue. Waits between streams have no cycles
+  std::mutex run_mutex;  // held while the queue runs; waits between streams have no cycles
   bool capturing = false;
   std::vector<Work> captured;
 };
@@ -182,7 +182,7 @@ Stream::Stream() {
   handle_ = new std::shared_ptr<Queue>(std::make_shared<Queue>(&gpu));
 }
 
-// What is queued still runs.
+// Queued operations still run.
 Stream::~Stream() {
   auto* queue = &Of(*this);
   (*queue)->RunAll();
@@ -262,7 +262,7 @@ Memory::~Memory() {
   if (data_ != nullptr) AllAllocations().Delete(data_);
 }
 
-// What lies in pageable memory is read at once, as CUDA does.
+// Pageable memory is read at once, as CUDA does.
 void CopyToDevice(void* to, const void* from, size_t bytes, const Stream& stream) {
   if (bytes == 0) return;
   AllAllocations().CheckDevice(to, bytes, "copying to the device");

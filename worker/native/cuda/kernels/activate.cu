@@ -4,8 +4,8 @@
 namespace evald::native::cuda {
 namespace {
 
-// e^x: to fp32's precision where the result stays fp32; else by the special function unit, whose
-// error of some |x| * 2^-24 vanishes in the rounding to 16 bits.
+// e^x. If the result stays fp32, to fp32's precision. Otherwise by the special function unit: its
+// error of about |x| * 2^-24 vanishes in the rounding to 16 bits.
 template <typename T>
 __device__ inline float ExpFor(float x) {
   constexpr float kLog2OfE = 1.4426950408889634f;

@@ -9,17 +9,17 @@ namespace evald::native::cuda {
 namespace {
 
 constexpr float kLog2OfE = 1.4426950408889634f;
-constexpr int kHeld = 2;  // vectors of a thread
+constexpr int kHeld = 2;  // vectors of a thread, kept in registers
 constexpr int64_t kStretch = int64_t{kHeld} * kThreads * kVector;
 
 int64_t StretchesOf(int64_t vocab) { return DivideUp(vocab, kStretch); }
 
-// A small temperature must not make 0 * infinity of the largest logit.
+// A small temperature must not give 0 * infinity for the largest logit.
 __device__ inline float RoughInverse(double temperature) {
   return static_cast<float>(fmin(1 / temperature, 1e30));
 }
 
-// One block a stretch of a row.
+// One block per stretch of a row.
 template <bool kWhole>
 __global__ void OutlineStretchesKernel(AnswerArgs args, unsigned stretches, Outline* outlines) {
   const int64_t row = blockIdx.x / stretches;
@@ -65,7 +65,7 @@ __global__ void OutlineStretchesKernel(AnswerArgs args, unsigned stretches, Outl
   if (threadIdx.x == 0) outlines[blockIdx.x] = {best.value, best.place, below, 0, sum};
 }
 
-// One warp a row.
+// One warp per row.
 __global__ void JoinStretchesKernel(AnswerArgs args, int stretches, const Outline* outlines,
                                     Outline* rows) {
   const int64_t row = blockIdx.x;
@@ -86,7 +86,8 @@ __global__ void JoinStretchesKernel(AnswerArgs args, int stretches, const Outlin
   if (defined && (wish.target >= 0 || wish.sample != 0)) {
     const double inverse = wish.target >= 0 ? 1.0 : RoughInverse(wish.temperature);
     for (int i = lane; i < stretches; i += kWarpLanes) {
-      if (parts[i].largest == -kInfinity) continue;  // its sum is NaN, and it has no share
+      // The stretch's sum is NaN, and it has no share
+      if (parts[i].largest == -kInfinity) continue;
       const double under = static_cast<double>(parts[i].largest) - static_cast<double>(best.value);
       sum += parts[i].sum * ExpOf(under * inverse);
     }

@@ -2,21 +2,21 @@
 
 #include "worker/native/cuda/kernels.h"
 
-/// What the kernels behind AnswerRows hand to each other.
+/// The data that AnswerRows' kernels hand to each other.
 namespace evald::native::cuda {
 
-/// What is known of a row of logits, or of a stretch of one, after it was read once. `sum` is that
-/// of exp((x - largest) / temperature) where it is asked for: in double precision for a target
-/// (whose temperature is 1), else a rough one.
+/// The outline of a row of logits, or of a stretch of one, after it was read once. `sum`, if asked
+/// for, is that of exp((x - largest) / temperature): in double precision for a target (whose
+/// temperature is 1), otherwise a rough one.
 struct Outline {
-  float largest;  ///< NaN where one is
-  int32_t place;  ///< of the first of the largest
+  float largest;  ///< NaN if any value is
+  int32_t place;  ///< the first place of the largest value
   int32_t below;  ///< no value is NaN or plus infinity
   int32_t padding;
   double sum;
 };
 
-/// Chooses the token of the rows that are to be sampled. `rows` are their outlines.
+/// Chooses the token of each row that is to be sampled. `rows` are the rows' outlines.
 void SampleRows(const AnswerArgs& args, const Outline* rows, const Stream& stream);
 
 }  // namespace evald::native::cuda

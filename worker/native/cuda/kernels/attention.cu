@@ -7,11 +7,12 @@ namespace evald::native::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kPlainDims = 16;  // of a head, of each lane
+constexpr int kPlainDims = 16;  // dimensions of a head that each lane has
 constexpr float kLog2E = 1.4426950408889634f;
 
-// One row of the batch, one head and one chunk, by one warp: keys 32 at a time, one a lane; then
-// each lane has some dimensions of the values. What a row does not see is not read.
+// Computes one row of the batch, one head and one chunk, by one warp. Each lane takes one of 32
+// keys at a time; then each lane takes some dimensions of the values. Keys and values that the row
+// does not see are not read.
 template <typename T>
 __device__ void AttendRow(const AttendView& view, const AttendItem& item, int kv_head, int index) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
@@ -89,16 +90,16 @@ __global__ void __launch_bounds__(kThreads) AttendPlainly(const AttendView view)
   const int warp = static_cast<int>(threadIdx.x) / kWarpLanes;
   for (int unit = static_cast<int>(blockIdx.x); unit < units; unit += static_cast<int>(gridDim.x)) {
     const AttendItem item = view.items[unit / view.kv_heads];
-    if (item.count == 0) break;  // pads, as all after it
+    if (item.count == 0) break;  // only padding follows
     for (int index = warp; index < item.count * view.group; index += kThreads / kWarpLanes) {
       AttendRow<T>(view, item, unit % view.kv_heads, index);
     }
   }
 }
 
-// Rows of more than one chunk: partial results are added in the chunks' order. One warp a row and
-// head, so that also in batches of few rows enough of them wait for memory at once; `blocks` have a
-// row.
+// Adds up the partial results of rows with more than one chunk, in the chunks' order. One warp per
+// row and head, so that even in batches of few rows enough warps wait for memory at once. `blocks`
+// is the number of blocks per row.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) JoinChunks(const AttendView view, int blocks) {
   const int row = static_cast<int>(blockIdx.x) / blocks;
@@ -162,7 +163,7 @@ void QueuePlainly(const AttendView& view, const Stream& stream) {
 
 template <typename T>
 void QueueJoin(const AttendView& view, const Stream& stream) {
-  const int blocks = DivideUp(view.heads, kThreads / kWarpLanes);  // of a row
+  const int blocks = DivideUp(view.heads, kThreads / kWarpLanes);  // per row
   EVALD_LAUNCH(JoinChunks<T>, static_cast<unsigned>(view.rows * blocks), kThreads, 0, stream, view,
                blocks);
 }

@@ -2,37 +2,36 @@
 
 #include "worker/native/cuda/kernels/attention_args.cuh"
 
-/// Attention by tensor cores, as in FlashAttention-2 (Dao 2023): scores of a page's keys, their
+/// Attention by tensor cores, as in FlashAttention-2 (Dao 2023). The scores of a page's keys, their
 /// weights against the top so far, and the values' weighted sums stay in a warp's registers.
 ///
 /// A warp has 16 rows of queries (batch row and head of the group) and goes through the pages of a
-/// chunk in order. It does so alone, with keys and values of its own, or, where an item has more
-/// rows, beside three others that read them with it. Both run the same code on their rows, so a
-/// row's bits do not depend on what is beside it. A page that a row does not see leaves its sums
-/// as they are: weights are zero and the top stays.
+/// chunk in order. It works alone, with keys and values of its own. If an item has more rows, four
+/// warps work beside each other and read keys and values together. Both run the same code on their
+/// rows, so a row's bits do not depend on its neighbours. A page that a row does not see leaves its
+/// sums unchanged: weights are zero and the top stays.
 ///
-/// (Zero times a value that is not finite is NaN: where a position's values overflowed, rows before
-/// it in the same page may be NaN too. Both belong to the same sequence.)
+/// (That is why stored values are finite: see Device::StoreKeysAndValues.)
 namespace evald::native::cuda {
 
 inline constexpr int kTileWarps = 4;
 
-/// How keys and values lie in shared memory: slots of some positions' keys, or values, which are
-/// filled asynchronously in turn.
+/// The layout of keys and values in shared memory: slots of some positions' keys, or values, which
+/// are filled asynchronously in turn.
 template <int kDim>
 struct TileShape {
-  static constexpr int kPieces = kDim / 8;  // of 16 bytes, of a key
+  static constexpr int kPieces = kDim / 8;  // pieces of 16 bytes in a key
   static constexpr int kPiecesUp = kPieces == 12 ? 16 : kPieces == 24 ? 32 : kPieces;
-  // An odd number of pieces: so eight rows' pieces of one column lie in different banks.
+  // An odd number of pieces, so that eight rows' pieces of one column lie in different banks.
   static constexpr int kRowBytes = (kPieces + 1) * 16;
-  static constexpr int kWarpKeys = kDim <= 96 ? 32 : 16;  // of a slot of one warp
+  static constexpr int kWarpKeys = kDim <= 96 ? 32 : 16;  // in a slot of one warp
   static constexpr int kWarpSlots = kDim <= 64 ? 4 : kDim == 128 ? 5 : 3;
   static constexpr int kWarpBytes = kWarpSlots * kWarpKeys * kRowBytes;
   static constexpr int kBytes = kTileWarps * kWarpBytes;
-  static constexpr int kBlockKeys = kPagePositions;  // of a slot of all warps
+  static constexpr int kBlockKeys = kPagePositions;  // in a slot of all warps
   static constexpr int kBlockSlots = Min(4, kBytes / (kBlockKeys * kRowBytes));
   static_assert(kPieces % 2 == 0 && kBlockSlots >= 3 && kWarpLanes % kPiecesUp == 0);
-  // What a block may have on GPUs of compute capability 8.6, 8.9 and 12; others let it have more.
+  // The limit of a block on GPUs of compute capability 8.6, 8.9 and 12; others allow more.
   static_assert(kBytes <= 99 << 10);
 };
 
@@ -44,18 +43,18 @@ struct Tile {
   static constexpr int kSlots = kWarps == 1 ? Shape::kWarpSlots : Shape::kBlockSlots;
   static constexpr int kParts = kPagePositions / kKeys;  // slots of a page's keys
   static constexpr int kSlotBytes = kKeys * Shape::kRowBytes;
-  static constexpr bool kKeepQueries = kDim <= 128;  // else there are not enough registers
+  static constexpr bool kKeepQueries = kDim <= 128;  // otherwise registers do not suffice
 
   const AttendView& view;
   const AttendItem item;
   const int kv_head;
   char* const slots;
-  const int lane, thread;  // of the warp, of all its warps
+  const int lane, thread;  // number in the warp, number in all its warps
   bool busy;               // the warp has rows
-  // Of the lane's two rows, lane / 4 and 8 more; what does not exist sees nothing.
+  // The lane's two rows, lane / 4 and 8 more; a row that does not exist sees nothing.
   int row[2], head[2], position[2], hidden[2];
   const T* query[2];
-  int first_page, end_page, end;  // of keys that any row sees
+  int first_page, end_page, end;  // the keys that any row sees
   unsigned long long page_at;     // lane i: the address of the chunk's page i
 
   uint32_t queries[kKeepQueries ? kDim / 16 : 1][4];
@@ -125,7 +124,7 @@ struct Tile {
   }
 
   __device__ __forceinline__ void Run() {
-    Sync();  // nobody reads any more what was in the slots before
+    Sync();  // nobody reads the old content of the slots any more
     EVALD_UNROLL
     for (int n = 0; n < kSlots - 1; ++n) Fill(n);
     Begin();
@@ -147,7 +146,8 @@ struct Tile {
     if (busy) Store();
   }
 
-  /// Starts to fill the tile's n-th slot. A page takes kParts for its keys, then kParts for values.
+  /// Starts to fill the tile's n-th slot. A page takes kParts slots for its keys, then kParts for
+  /// its values.
   __device__ __forceinline__ void Fill(int n) {
     const int page = first_page + n / (2 * kParts);
     const int part = n % kParts;
@@ -164,8 +164,8 @@ struct Tile {
     CopyAsyncCommit();
   }
 
-  /// Copies a slot's keys; those from the `written`-th on, and dimensions that a head has not, are
-  /// zero. A thread has the same piece of each of its keys.
+  /// Copies a slot's keys. Keys from the `written`-th on, and dimensions that a head does not have,
+  /// become zero. A thread copies the same piece of each of its keys.
   __device__ __forceinline__ void CopyRows(char* to, const T* from, int written) const {
     constexpr int kAtOnce = kWarps * kWarpLanes / Shape::kPiecesUp;  // keys
     const int key = thread / Shape::kPiecesUp, piece = thread % Shape::kPiecesUp;
@@ -181,7 +181,7 @@ struct Tile {
     }
   }
 
-  /// Waits for the n-th slot and has the one that was read last filled again.
+  /// Waits for the n-th slot, and starts to refill the slot that was read last.
   __device__ __forceinline__ const char* NextSlot(int n) {
     CopyAsyncWait<kSlots - 2>();
     Sync();
@@ -245,7 +245,7 @@ struct Tile {
     }
   }
 
-  /// Makes weights of the page's scores; totals and sums are scaled down where there is a new top.
+  /// Turns the page's scores into weights; if there is a new top, totals and sums are scaled down.
   __device__ __forceinline__ void Weigh(int page) {
     float factor[2];
     bool changed = false;
@@ -281,7 +281,7 @@ struct Tile {
     }
   }
 
-  /// Scores of keys that the row does not see become minus infinity.
+  /// Sets the scores of keys that the row does not see to minus infinity.
   __device__ __forceinline__ void Hide(int first, int half) {
     if (hidden[half] <= first && position[half] >= first + kPagePositions - 1) return;
     EVALD_UNROLL
@@ -361,7 +361,7 @@ struct Tile {
 };
 
 /// Each block takes units (item and key-value head) in steps of the grid: first those of many rows,
-/// with all its warps, then, with each warp by itself, those of few.
+/// with all its warps; then those of few rows, each warp by itself.
 template <typename T, int kDim>
 __global__ void __launch_bounds__(kTileWarps* kWarpLanes, 2) AttendTiles(const AttendView view) {
   EVALD_DYNAMIC_SHARED(shared);
@@ -370,7 +370,7 @@ __global__ void __launch_bounds__(kTileWarps* kWarpLanes, 2) AttendTiles(const A
   for (int unit = block; unit < units; unit += blocks) {
     const AttendItem item = view.items[unit / view.kv_heads];
     const int rows = item.count * view.group;
-    if (rows <= kNarrowRows) break;  // the others come first
+    if (rows <= kNarrowRows) break;  // items of few rows follow
     for (int base = 0; base < rows; base += static_cast<int>(kWideRows)) {
       Tile<T, kDim, kTileWarps>(view, item, unit % view.kv_heads, base, shared).Run();
     }
@@ -380,7 +380,7 @@ __global__ void __launch_bounds__(kTileWarps* kWarpLanes, 2) AttendTiles(const A
   char* slots = shared + warp * TileShape<kDim>::kWarpBytes;
   for (int unit = warp * blocks + block; unit < units; unit += kTileWarps * blocks) {
     const AttendItem item = view.items[unit / view.kv_heads];
-    if (item.count == 0) break;  // pads, as all after it
+    if (item.count == 0) break;  // only padding follows
     if (item.count * view.group > kNarrowRows) continue;
     Tile<T, kDim, 1>(view, item, unit % view.kv_heads, 0, slots).Run();
   }

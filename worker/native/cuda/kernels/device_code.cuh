@@ -1,9 +1,9 @@
 #pragma once
 
-/// What device code is written with, under nvcc and, with EVALD_EMULATED, under a C++ compiler that
-/// makes it run on the CPU (emulated/device.h). Nothing else of CUDA is used in kernels.
+/// The language of device code, under nvcc and, with EVALD_EMULATED, under a C++ compiler that
+/// makes it run on the CPU (emulated/device.h). Kernels use nothing else of CUDA.
 ///
-/// As in CUDA, where all lanes of a mask must come to the same call:
+/// As in CUDA; all lanes of a mask must come to the same call:
 ///   __global__ __device__ __host__ __forceinline__ __launch_bounds__ __constant__ __shared__
 ///   threadIdx blockIdx blockDim gridDim dim3 uint4
 ///   __syncthreads __syncwarp __shfl_sync __shfl_xor_sync __shfl_down_sync __shfl_up_sync
@@ -17,7 +17,7 @@
 /// EVALD_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments…)
 ///   Queues a kernel; a template's name in parentheses. Throws DeviceError.
 /// int BlocksAtOnce(name, kernel, threads, shared_bytes)
-///   How many such blocks the device has room for.
+///   The number of such blocks that the device can hold at once.
 ///
 /// F16, BF16: numbers of 16 bits. float ToFloat(x), T From<T>(float), uint32_t Pack2<T>(low, high)
 ///   and float Unpack<T>(pair, 0 or 1) round to nearest even.

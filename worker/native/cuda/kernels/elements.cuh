@@ -7,7 +7,7 @@
 namespace evald::native::cuda {
 
 inline constexpr int kVector = 8;     ///< elements: 16 bytes of bf16 or fp16, 32 of fp32
-inline constexpr int kThreads = 256;  ///< of a block, where nothing else decides
+inline constexpr int kThreads = 256;  ///< of a block, by default
 
 /// Calls `f` with the element type as template argument.
 template <typename F>
@@ -22,20 +22,21 @@ void WithElement(WeightType type, const F& f) {
   }
 }
 
-/// True when rows of `width` elements from these addresses on can be taken in whole vectors. Null
-/// is aligned.
+/// Whether rows of `width` elements at these addresses can be read in whole vectors. A null address
+/// counts as aligned.
 template <typename... Pointers>
 bool WholeVectors(int64_t width, const Pointers*... rows) {
   return width % kVector == 0 && ((reinterpret_cast<uintptr_t>(rows) % 16 == 0) && ...);
 }
 
-/// Elements of the vector at `i` that lie within the row.
+/// The number of elements of the vector at `i` that lie within the row.
 template <bool kWhole>
 __device__ inline int VectorSize(int64_t i, int64_t width) {
   return kWhole || width - i >= kVector ? kVector : static_cast<int>(width - i);
 }
 
-/// values = row[i, i + n), zeros behind. With `kWhole`, n is kVector and row + i lies on 16 bytes.
+/// values = row[i, i + n), with zeros behind. If `kWhole`, n is kVector and row + i is aligned to
+/// 16 bytes.
 template <bool kWhole, typename T>
 __device__ inline void LoadVector(const T* row, int64_t i, int n, float (&values)[kVector]) {
   if constexpr (!kWhole) {
@@ -70,13 +71,13 @@ __device__ inline void StoreVector(T* row, int64_t i, int n, const float (&value
   }
 }
 
-/// Rows cut into stretches of kThreads vectors, one a block: how many blocks that takes.
+/// The number of blocks if rows are cut into stretches of kThreads vectors, one per block.
 inline unsigned StretchBlocks(int64_t rows, int64_t width) {
   constexpr int64_t kStretch = int64_t{kThreads} * kVector;
   return static_cast<unsigned>(rows * DivideUp(width, kStretch));
 }
 
-/// The calling thread's vector in rows so cut. It is past the row where i >= width.
+/// The calling thread's vector in rows so cut. If i >= width, the vector is past the row.
 struct VectorPlace {
   int64_t row;
   int64_t i;

@@ -24,7 +24,7 @@ void QueueTiles(const ExpertProductArgs& args, const Stream& stream) {
                Tile::kThreadsOfTile, Tile::kBytes, stream, args);
 }
 
-// Larger tiles read less, smaller ones waste less on experts with few rows.
+// Larger tiles read less; smaller ones waste less on experts with few rows.
 template <typename T>
 void QueueTiles(const ExpertProductArgs& args, const Stream& stream) {
   const int64_t rows_of_expert = args.slots / args.experts;
@@ -33,7 +33,7 @@ void QueueTiles(const ExpertProductArgs& args, const Stream& stream) {
   QueueTiles<T, 128, 2, 4>(args, stream);
 }
 
-constexpr int kPlain = 16;  // rows, outputs and depth of a tile, whose numbers have a thread each
+constexpr int kPlain = 16;  // rows, outputs and depth of a tile; each number has a thread
 
 // For fp32, which tensor cores would round, and for rows that are not whole pieces of 16 bytes.
 template <typename T>

@@ -5,23 +5,24 @@
 
 /// A tile of the products of all experts: some rows of one expert times some of its outputs. The
 /// grid has as many blocks as there can be tiles, since only the device knows how many rows each
-/// expert has; those that are too many find nothing to do.
+/// expert has. Surplus blocks find nothing to do.
 ///
 /// Each number is a sum over the inner dimension in ascending steps of 16, in one accumulator,
 /// whatever the tile's size and place: the same bits in every batch.
 namespace evald::native::cuda {
 
-/// Rows [first, end) of slots, all of one expert; none where there is no such tile.
+/// Rows [first, end) of slots, all of one expert; empty if there is no such tile.
 struct ExpertRows {
   int expert = 0, first = 0, end = 0;
 };
 
-/// At most so many tiles of `tile_rows` rows have the slots.
+/// The most tiles of `tile_rows` rows that the slots can have.
 inline int64_t ExpertTilesMax(const ExpertProductArgs& args, int64_t tile_rows) {
   return args.slots / tile_rows + Min(args.experts, args.slots);
 }
 
-/// The `tile`-th tile, counted over the experts in order. All lanes of a warp call it, and get it.
+/// The `tile`-th tile, counted over the experts in order. All lanes of a warp must call it, and all
+/// get the result.
 __device__ __forceinline__ ExpertRows FindExpertRows(const int32_t* begin, int experts,
                                                      int tile_rows, int tile) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
@@ -30,7 +31,7 @@ __device__ __forceinline__ ExpertRows FindExpertRows(const int32_t* begin, int e
     const bool exists = expert < experts;
     const int first = exists ? begin[expert] : 0, end = exists ? begin[expert + 1] : 0;
     const int tiles = DivideUp(end - first, tile_rows);
-    const int through = WarpPrefix(tiles);  // of this expert and those before it
+    const int through = WarpPrefix(tiles);  // of this expert and all before it
     const uint32_t beyond = __ballot_sync(kWarpMask, tile < through);
     if (beyond != 0) {
       const int found = __ffs(static_cast<int>(beyond)) - 1;
@@ -43,7 +44,7 @@ __device__ __forceinline__ ExpertRows FindExpertRows(const int32_t* begin, int e
   return {};
 }
 
-/// The row of x of a slot, and the weights of an expert.
+/// The row of x for a slot, and the weights of an expert.
 template <typename T>
 __device__ __forceinline__ const T* RowOf(const ExpertProductArgs& args, int slot) {
   const int64_t row = args.row == nullptr ? slot : args.row[slot];
@@ -55,9 +56,9 @@ __device__ __forceinline__ const T* WeightsOf(const ExpertProductArgs& args, int
                                     expert * args.weights_stride);
 }
 
-/// By tensor cores: kRows rows times kColumns outputs, by kWarpsDown * kWarpsAcross warps. Inputs
-/// pass through shared memory in slots of kDepth elements of each row, which are filled
-/// asynchronously in turn; a row's pieces of 16 bytes are permuted by its number, so that eight
+/// A tile by tensor cores: kRows rows times kColumns outputs, by kWarpsDown * kWarpsAcross warps.
+/// Inputs pass through shared memory in slots of kDepth elements of each row, which are filled
+/// asynchronously in turn. A row's pieces of 16 bytes are permuted by its number, so that eight
 /// rows' pieces of one column lie in different banks.
 template <typename T, int kRows, int kWarpsDown, int kWarpsAcross>
 struct ExpertTile {
@@ -68,7 +69,7 @@ struct ExpertTile {
   static constexpr int kSlots = kRows >= 128 ? 3 : 4;
   static constexpr int kSlotBytes = (kRows + kColumns) * kRowBytes;
   static constexpr int kBytes = kSlots * kSlotBytes;
-  static constexpr int kAtOnce = kThreadsOfTile / kPieces;  // rows copied beside each other
+  static constexpr int kAtOnce = kThreadsOfTile / kPieces;  // rows copied at the same time
   static constexpr int kRowCopies = kRows / kAtOnce, kColumnCopies = kColumns / kAtOnce;
   static constexpr int kDown = kRows / kWarpsDown / 16;        // of a warp, 16 rows each
   static constexpr int kAcross = kColumns / kWarpsAcross / 8;  // of a warp, 8 outputs each
@@ -77,13 +78,13 @@ struct ExpertTile {
 
   const ExpertProductArgs& args;
   const ExpertRows rows;
-  const int column;  // the first
+  const int column;  // the first of the tile
   char* const shared;
   const int lane, warp_row, warp_column;
-  int piece, row_of_slot;  // of what this thread copies
+  int piece, row_of_slot;  // that this thread copies
   const T* x_at[kRowCopies];
   const T* w_at[kColumnCopies];
-  uint32_t x_exists = 0, w_exists = 0;  // a bit each
+  uint32_t x_exists = 0, w_exists = 0;  // a bit for each copy
   float sums[kDown][kAcross][4];
 
   __device__ __forceinline__ ExpertTile(const ExpertProductArgs& args, const ExpertRows& rows,
@@ -136,7 +137,7 @@ struct ExpertTile {
     Store();
   }
 
-  /// Starts to fill the n-th slot; what does not exist is zero.
+  /// Starts to fill the n-th slot; rows and elements that do not exist become zero.
   __device__ __forceinline__ void Fill(int n) {
     const int64_t element = int64_t{n} * kDepth + piece * 8;
     char* to = shared + n % kSlots * kSlotBytes + row_of_slot * kRowBytes;

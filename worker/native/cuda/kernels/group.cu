@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kWarps = kThreads / kWarpLanes;
 
-// The choices [first, end) that the calling warp goes through.
+// The choices [first, end) that the calling warp looks at.
 struct Stretch {
   int first, end;
 };
@@ -16,8 +16,8 @@ __device__ inline Stretch StretchOfWarp(int choices, int warp) {
   return {Min(warp * each, choices), Min((warp + 1) * each, choices)};
 }
 
-// One block an expert. It counts the choices of its own and of the experts before it, so that no
-// block waits for another; then its warps number theirs, in order.
+// One block per expert. The block counts the choices of its expert and of all experts before it, so
+// that no block waits for another. Then its warps number the expert's choices, in order.
 __global__ void __launch_bounds__(kThreads) GroupKernel(GroupArgs args) {
   __shared__ int own[kWarps];
   const int mine = static_cast<int>(blockIdx.x);
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) GroupKernel(GroupArgs args) {
   }
 }
 
-// A row's sum in the order in which its experts were chosen.
+// Sums a row in the order in which its experts were chosen.
 template <bool kWhole>
 __global__ void CombineKernel(CombineArgs args) {
   const auto [row, i] = PlaceOfThread(args.width);

@@ -8,9 +8,9 @@ namespace evald::native::cuda {
 namespace {
 
 constexpr int kThreadsOfRow = 128;
-constexpr int kThreadsOfWholeRow = 512;  // where all heads are normalized together
+constexpr int kThreadsOfWholeRow = 512;  // if all heads are normalized together
 
-// How a block's threads share its work: in teams of `team` lanes, one head each. A head's
+// The division of a block's work among its threads: teams of `team` lanes, one head each. A head's
 // dimensions come in `units`, pairs of vectors: first those that are rotated with each other, then
 // the rest.
 struct Teams {
@@ -20,11 +20,11 @@ struct Teams {
   int64_t units;
 };
 
-// Which heads' what. Heads are numbered queries first, then keys, then values.
+// A head's role. Heads are numbered queries first, then keys, then values.
 enum class Role { kQuery, kKey, kValue };
 struct Head {
   Role role;
-  int64_t index;   // among its like
+  int64_t index;   // among heads of its role
   int64_t offset;  // in the row
 };
 
@@ -44,8 +44,8 @@ __device__ inline Head HeadOf(const HeadsArgs& args, int64_t number) {
   return head;
 }
 
-// One row while it is prepared. kSize: elements of a vector, kVector where all parts of a head are
-// multiples of it and lie on 16 bytes, else 1.
+// One row while it is prepared. kSize is the number of elements of a vector: kVector if all parts
+// of a head are multiples of it and aligned to 16 bytes, otherwise 1.
 template <typename T, int kSize>
 struct Row {
   const HeadsArgs& args;
@@ -82,7 +82,7 @@ struct Row {
     }
   }
 
-  // With its bias.
+  // Reads a vector and adds its bias.
   __device__ void TakeVector(int64_t i, float (&values)[kSize]) const {
     Load(qkv, i, values);
     if (args.bias == nullptr) return;
@@ -105,7 +105,7 @@ struct Row {
     return unit;
   }
 
-  // Over the calling thread's part of `count` heads from number `first` on.
+  // The sum of squares over the calling thread's part of `count` heads from number `first` on.
   __device__ float SquaresOfHeads(int64_t first, int64_t count) const {
     const int64_t vectors = args.kv.head_dim / kSize;
     float squares = 0;
@@ -116,7 +116,7 @@ struct Row {
     }
     return squares;
   }
-  // Over the calling lane's part of one head.
+  // The sum of squares over the calling lane's part of one head.
   __device__ float SquaresOfLane(const Head& head, int lane) const {
     float squares = 0;
     for (int64_t index = lane; index < teams.units; index += teams.team) {
@@ -152,7 +152,24 @@ struct Row {
     }
   }
 
-  // Where the head goes: queries stay, keys and values go to their page.
+  // Whether the calling lane's part of a value is finite as it is stored.
+  __device__ bool ValueIsFinite(int64_t index, int lane) const {
+    const Head value = HeadOf(args, args.heads + args.kv.kv_heads + index);
+    bool finite = true;
+    for (int64_t i = lane; i < teams.units; i += teams.team) {
+      const Unit unit = Take(value, i);
+      for (int j = 0; j < kSize; ++j) {
+        finite = finite && fabsf(ToFloat(From<T>(unit.a[j]))) < kInfinity &&
+                 fabsf(ToFloat(From<T>(unit.b[j]))) < kInfinity;
+      }
+    }
+    return finite;
+  }
+  __device__ static void Fill(Unit* unit, float value) {
+    for (int j = 0; j < kSize; ++j) unit->a[j] = unit->b[j] = value;
+  }
+
+  // The place of the prepared head: queries stay, keys and values go to their page.
   __device__ T* Target(const Head& head, int32_t table) const {
     if (head.role == Role::kQuery) return qkv + head.offset;
     const KvLayout& kv = args.kv;
@@ -172,7 +189,7 @@ __global__ void PrepareHeadsKernel(HeadsArgs args, Teams teams) {
   const int64_t width = (args.heads + 2 * kv_heads) * dim;
   const Row<T, kSize> row{args, teams, static_cast<T*>(args.qkv) + index * width, position};
   [[maybe_unused]] float query_factor = 1, key_factor = 1;
-  if constexpr (kNorm == HeadNorm::kWhole) {  // all read here what is then overwritten
+  if constexpr (kNorm == HeadNorm::kWhole) {  // all threads read here what is overwritten below
     query_factor = row.Factor(BlockSum(row.SquaresOfHeads(0, args.heads)), args.heads * dim);
     key_factor = row.Factor(BlockSum(row.SquaresOfHeads(args.heads, kv_heads)), kv_heads * dim);
   }
@@ -181,7 +198,7 @@ __global__ void PrepareHeadsKernel(HeadsArgs args, Teams teams) {
   const int team = static_cast<int>(threadIdx.x) / teams.team;
   const int lane = static_cast<int>(threadIdx.x) % teams.team;
   const int64_t heads = args.heads + 2 * kv_heads;
-  // All lanes go round equally often, as they add up together.
+  // All lanes go round equally often, since they add up together.
   for (int64_t first = slice * teams_here; first < heads; first += teams.slices * teams_here) {
     const bool within = first + team < heads;
     const Head head = HeadOf(args, within ? first + team : 0);
@@ -190,6 +207,8 @@ __global__ void PrepareHeadsKernel(HeadsArgs args, Teams teams) {
     if constexpr (kNorm == HeadNorm::kEach) {
       factor = row.Factor(TeamSum(within ? row.SquaresOfLane(head, lane) : 0.0f, teams.team), dim);
     }
+    const bool finite =
+        TeamAll(head.role == Role::kQuery || row.ValueIsFinite(head.index, lane), teams.team);
     if (!within) continue;
     [[maybe_unused]] const float* weight = is_query ? args.query_norm : args.key_norm;
     if constexpr (kNorm == HeadNorm::kWhole) weight += head.index * dim;
@@ -200,6 +219,7 @@ __global__ void PrepareHeadsKernel(HeadsArgs args, Teams teams) {
         if constexpr (kNorm != HeadNorm::kNone) row.Scale(&unit, factor, weight);
         if (i < teams.rotated) row.Rotate(&unit);
       }
+      if (!finite) row.Fill(&unit, head.role == Role::kKey ? NAN : 0.0f);
       row.Store(target, unit.first, unit.a);
       if (unit.has_second) row.Store(target, unit.second, unit.b);
     }
@@ -234,7 +254,7 @@ void LaunchHeads(const HeadsArgs& args, const Stream& stream) {
 
 }  // namespace
 
-// Pages lie on 16 bytes: whole vectors need only the shape and the other addresses.
+// Pages are aligned to 16 bytes: for whole vectors only the shape and the other addresses matter.
 void PrepareHeads(const HeadsArgs& args, const Stream& stream) {
   if (args.batch.rows == 0) return;
   const bool whole = args.rotary_dim % (2 * kVector) == 0 &&

@@ -11,7 +11,7 @@ constexpr int kThreadsMax = 512;
 constexpr int kHeldMax = 4;  // vectors of a row that a thread keeps in registers
 
 // The calling thread's vectors of a row of x, after the addend was added: every blockDim.x-th. Up
-// to kHeld of them are kept in registers; with kHeld 0 they are read again from x each time.
+// to kHeld of them are kept in registers; if kHeld is 0, they are read again from x each time.
 template <int kHeld, bool kWhole>
 class RowPart {
  public:
@@ -65,7 +65,7 @@ class RowPart {
   float held_[kHeld > 0 ? kHeld : 1][kVector];
 };
 
-// One block a row.
+// One block per row.
 template <typename Out, int kHeld, bool kWhole>
 __global__ void NormalizeKernel(NormArgs args) {
   const int64_t begin = blockIdx.x * args.width;

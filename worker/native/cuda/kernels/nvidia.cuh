@@ -139,10 +139,12 @@ __device__ __forceinline__ void MmaM16N8K16<F16>(float (&d)[4], const uint32_t (
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/// Throws DeviceError for what a launch answered; the kernel itself fails later, at a Synchronize.
+/// Throws DeviceError if a launch was refused. If the kernel itself fails, a later Synchronize
+/// throws.
 inline void CheckLaunch(const char* kernel, cudaError_t error) {
   if (error == cudaSuccess) return;
-  cudaGetLastError();  // one that is not sticky must not be taken for a later launch's
+  // Clears an error that is not sticky, so that no later launch is blamed for it
+  cudaGetLastError();
   DeviceFault fault = DeviceFault::kKernel;
   if (error == cudaErrorMemoryAllocation) fault = DeviceFault::kOutOfMemory;
   if (error == cudaErrorDevicesUnavailable) fault = DeviceFault::kLost;
@@ -152,22 +154,22 @@ inline void CheckLaunch(const char* kernel, cudaError_t error) {
     fault = DeviceFault::kOther;
   }
   if (error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread) {
-    fault = DeviceFault::kOther;  // of the capture, not of the device
+    fault = DeviceFault::kOther;  // the capture failed, not the device
   }
   throw DeviceError(fault, std::string("kernel ") + kernel + ": " + cudaGetErrorString(error));
 }
 
-/// Lets the kernel have so much dynamic shared memory.
+/// Allows the kernel this much dynamic shared memory.
 template <typename Kernel>
 void AllowShared(const char* name, Kernel* kernel, size_t shared_bytes) {
-  constexpr size_t kUnasked = size_t{48} << 10;  // more has to be asked for
+  constexpr size_t kUnasked = size_t{48} << 10;  // more has to be requested
   if (shared_bytes <= kUnasked) return;
   CheckLaunch(name, cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                          cudaFuncAttributeMaxDynamicSharedMemorySize,
                                          static_cast<int>(shared_bytes)));
 }
 
-/// How many of such blocks the current device has room for.
+/// The number of such blocks that the current device can hold at once.
 template <typename... Parameters>
 int BlocksAtOnce(const char* name, void (*kernel)(Parameters...), int threads,
                  size_t shared_bytes) {

@@ -3,12 +3,12 @@
 #include "worker/native/cuda/kernels/device_code.cuh"
 #include "worker/native/cuda/kernels/elements.cuh"
 
-/// Sums and the like over the threads of a warp or a block, in one fixed order. All threads must
-/// call them, all get the result. Blocks have whole warps. What works on a block ends with a
-/// barrier, so that it can be called again at once.
+/// Sums and similar results over the threads of a warp or a block, in one fixed order. All threads
+/// must call these functions, and all get the result. Blocks have whole warps. Functions over a
+/// block end with a barrier, so that they can be called again at once.
 namespace evald::native::cuda {
 
-/// Over teams of `lanes` neighbours, a power of two up to kWarpLanes.
+/// The sum over teams of `lanes` neighbours; `lanes` is a power of two up to kWarpLanes.
 template <typename T>
 __device__ inline T TeamSum(T value, int lanes) {
   for (int offset = lanes / 2; offset > 0; offset /= 2) {
@@ -17,12 +17,19 @@ __device__ inline T TeamSum(T value, int lanes) {
   return value;
 }
 
+/// Whether all lanes of the calling one's team say so.
+__device__ inline bool TeamAll(bool value, int lanes) {
+  const int first = static_cast<int>(threadIdx.x) % kWarpLanes / lanes * lanes;
+  const uint32_t all = kWarpMask >> (kWarpLanes - lanes);
+  return (__ballot_sync(kWarpMask, value) >> first & all) == all;
+}
+
 template <typename T>
 __device__ inline T WarpSum(T value) {
   return TeamSum(value, kWarpLanes);
 }
 
-/// Each warp's sum, then the warps'.
+/// The sum of each warp, then the sum of the warps' sums.
 template <typename T>
 __device__ inline T BlockSum(T value) {
   __shared__ T sums[kWarpLanes];
@@ -46,13 +53,13 @@ __device__ inline bool BlockAll(bool value) {
   return value;
 }
 
-/// A number and where it stands.
+/// A number and its place.
 struct Candidate {
   float value;
   int place;
 };
 
-/// Whether `a` goes before `b`: NaN before all numbers, then the larger, of equals the first
+/// Whether `a` goes before `b`: NaN before all numbers, then the larger number, of equals the first
 /// (torch.argmax).
 __device__ inline bool GoesBefore(Candidate a, Candidate b) {
   const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
@@ -60,7 +67,7 @@ __device__ inline bool GoesBefore(Candidate a, Candidate b) {
   return a.value > b.value || ((a_nan || a.value == b.value) && a.place < b.place);
 }
 
-/// The one that goes before all others.
+/// The candidate that goes before all others.
 __device__ inline Candidate WarpLargest(Candidate mine) {
   for (int offset = kWarpLanes / 2; offset > 0; offset /= 2) {
     const float value = __shfl_xor_sync(kWarpMask, mine.value, offset);
@@ -86,7 +93,7 @@ __device__ inline Candidate BlockLargest(Candidate mine) {
   return mine;
 }
 
-/// The sum over the lanes up to the calling one, and that one.
+/// The sum over the lanes up to and including the calling one.
 template <typename T>
 __device__ inline T WarpPrefix(T value) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
@@ -97,7 +104,7 @@ __device__ inline T WarpPrefix(T value) {
   return value;
 }
 
-/// The sum over the threads before the calling one. *total: over all.
+/// The sum over the threads before the calling one. *total: the sum over all threads.
 __device__ inline unsigned long long BlockPrefix(unsigned long long value,
                                                  unsigned long long* total) {
   __shared__ unsigned long long sums[kWarpLanes];

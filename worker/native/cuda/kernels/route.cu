@@ -5,8 +5,8 @@
 namespace evald::native::cuda {
 namespace {
 
-// One warp a row. The logits lie in shared memory, where those that were chosen become -infinity;
-// each lane looks at its own only.
+// One warp per row. The logits lie in shared memory; chosen ones become -infinity there. Each lane
+// looks at its own logits only.
 template <typename T>
 __global__ void RouteKernel(RouteArgs args) {
   EVALD_DYNAMIC_SHARED(shared);

@@ -16,7 +16,7 @@ __global__ void AddBiasKernel(T* y, const float* bias, int64_t width) {
   StoreVector<kWhole>(y + row * width, i, n, values);
 }
 
-// 16 bytes a thread where kUnit is 16, else 2.
+// Each thread copies 16 bytes if kUnit is 16, otherwise 2.
 template <int kUnit>
 __global__ void GatherRowsKernel(const char* in, const int32_t* index, int64_t units, char* out,
                                  unsigned stretches) {

@@ -3,9 +3,10 @@
 #include "worker/native/cuda/kernels/reduce.cuh"
 
 // Sampling as worker/native/sampler.cc defines it, without sorting. Logits become integers of the
-// same order (keys), probabilities integers too (masses), so that sums of them do not depend on the
-// order in which threads add. Where to cut the row, by top-k and by top-p, is found digit by digit:
-// for each digit of the key, counts or masses by digit of what agrees in the digits before.
+// same order (keys). Probabilities become integers too (masses), so that their sums do not depend
+// on the order in which threads add. The places where top-k and top-p cut the row are found digit
+// by digit: for each digit of the key, the elements that agree in the earlier digits are counted,
+// or weighed, by this digit.
 namespace evald::native::cuda {
 namespace {
 
@@ -19,7 +20,7 @@ constexpr int kBinsOfThread = kBins / kThreadsOfRow;
 using Sum = unsigned long long;
 
 __device__ inline unsigned KeyOf(float logit) {
-  logit += 0.0f;  // -0 is 0
+  logit += 0.0f;  // -0 becomes 0
   const uint32_t bits = __float_as_uint(logit);
   return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
 }
@@ -29,7 +30,7 @@ __device__ inline float LogitOf(unsigned key) {
 }
 
 // exp((x - largest) / temperature) as an integer, scaled so that a row's masses add up to less than
-// 2^63. What is not 0 stays at least 1.
+// 2^63. A mass that is not 0 stays at least 1.
 class Masses {
  public:
   __device__ Masses(const DeviceWish& wish, const Outline& row)
@@ -50,7 +51,7 @@ class Masses {
   double scale_;
 };
 
-// 64-bit sums in shared memory, of two words: those are added to in hardware.
+// 64-bit sums in shared memory, as two words: hardware adds to words.
 struct Words {
   unsigned* low;
   unsigned* high;
@@ -65,8 +66,8 @@ struct Words {
   __device__ Sum At(int i) const { return Sum{high[i]} << 32 | low[i]; }
 };
 
-// Calls f(tile, place, elements, logits) for the calling thread's vector of each tile, also where
-// it has no elements.
+// Calls f(tile, place, elements, logits) for the calling thread's vector of each tile, even if the
+// vector has no elements.
 template <bool kWhole, typename F>
 __device__ void ForEachVector(const float* logits, int64_t vocab, const F& f) {
   for (int64_t begin = 0; begin < vocab; begin += kTilesAtOnce * kTile) {
@@ -86,15 +87,15 @@ __device__ void ForEachVector(const float* logits, int64_t vocab, const F& f) {
   }
 }
 
-// A key and the weight of all that is below it.
+// A key, and the weight of all elements below it.
 struct Cut {
   unsigned key;
   Sum below;
   Sum total;
 };
 
-// In ascending order of the keys: the first one with reached(weight up to and with it, total
-// weight), else the last that weighs anything.
+// The first key, in ascending order, with reached(weight up to and with the key, total weight);
+// otherwise the last key that has a weight.
 template <bool kWhole, typename Weight, typename Reached>
 __device__ Cut FindCut(const float* logits, int64_t vocab, const Words& bins, const Weight& weight,
                        const Reached& reached) {
@@ -137,22 +138,23 @@ __device__ Cut FindCut(const float* logits, int64_t vocab, const Words& bins, co
   return cut;
 }
 
-// What is kept of a row: what has a key above this one, and some of its equals, of `mass` each.
+// The part of a row that is kept: all elements with a key above `key`, and some of those equal to
+// it, which have `mass` each.
 struct Kept {
   unsigned key = 0;
   Sum mass = 0;
 };
 
-// Where the draw falls: in which tile, how much of its mass is before, how many equals of the tile
-// are dropped.
+// The place of the draw: its tile, how much of the tile's mass is before it, and how many of the
+// tile's equals are dropped.
 struct Draw {
   int tile;
   Sum left;
   Sum dropped;
 };
 
-// From the masses above the key and the numbers of equals by tile. `drops(equals)` says how many of
-// the equals are dropped. One thread.
+// Finds the draw from the masses above the key and the numbers of equals by tile. `drops(equals)`
+// tells how many of the equals are dropped. Called by one thread.
 template <typename Drops>
 __device__ Draw DrawTile(const Kept& kept, const Words& masses, const unsigned* equals, int tiles,
                          double uniform, const Drops& drops) {
@@ -174,7 +176,7 @@ __device__ Draw DrawTile(const Kept& kept, const Words& masses, const unsigned* 
   }
 }
 
-// The token that the draw falls on, written by the thread that has it.
+// Finds the token that the draw falls on. The thread that has the token writes it.
 template <bool kWhole>
 __device__ void TakeToken(const float* logits, int64_t vocab, const Kept& kept, const Draw& draw,
                           const Masses& mass_of, int32_t* token) {
@@ -198,8 +200,8 @@ __device__ void TakeToken(const float* logits, int64_t vocab, const Kept& kept, 
   }
 }
 
-// How many of `ties` equals are dropped: as many as keep the share of what is dropped at most
-// 1 - top_p, but not the last.
+// The number of `ties` equals that are dropped: as many as possible with the dropped share at most
+// 1 - top_p, but never the last.
 __device__ inline Sum DroppedTies(const Cut& cut, Sum mass, Sum ties, double top_p) {
   Sum least = 0, most = ties - 1;
   while (least < most) {
@@ -214,7 +216,7 @@ __device__ inline Sum DroppedTies(const Cut& cut, Sum mass, Sum ties, double top
   return least;
 }
 
-// One block a row.
+// One block per row.
 template <bool kWhole>
 __global__ void __launch_bounds__(kThreadsOfRow, 2)
     SampleKernel(AnswerArgs args, const Outline* rows, int tiles) {

@@ -22,7 +22,7 @@ __global__ void FillRandomKernel(T* x, int64_t count, uint32_t seed) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   const uint32_t bits = Mix(static_cast<uint32_t>(i) ^ Mix(seed ^ static_cast<uint32_t>(i >> 32)));
-  // Odd multiples of 2^-24, exact in fp32: never 0, so that every order of summation shows.
+  // Odd multiples of 2^-24, exact in fp32 and never 0, so that every order of summation shows.
   const int32_t odd = static_cast<int32_t>(bits >> 8) * 2 + 1 - (1 << 24);
   x[i] = From<T>(static_cast<float>(odd) * 0x1p-24f);
 }

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engines/engine_setting.h"
+#include "evald/json.h"
+
+namespace evald {
+
+/// The use that an engine makes of the GPUs that evald hands out.
+enum class GpuUse {
+  kNone,    ///< none: its workers stand for no device
+  kWorker,  ///< a worker on a GPU is the program evald-worker-cuda
+  kServer,  ///< the server that its worker starts computes on them; the worker is evald-worker
+};
+
+/// The server program that an engine's worker talks to.
+enum class ServerUse {
+  kNone,
+  kStarted,         ///< the worker starts one on the staged checkpoint
+  kStartedOrGiven,  ///< likewise, unless a setting of use kUrl names a server that runs already
+};
+
+/// The form in which an engine takes prompts.
+enum class PromptForm {
+  kText,
+  kTokens,
+  kAsSet,  ///< tokens if the setting `prompt` is "tokens", else text
+};
+
+/// The engine's log-likelihoods.
+enum class ScoringUse {
+  kAlways,
+  kIfProven,  ///< offered after a load only if the server has passed a self-test
+};
+
+struct SettingProblem {
+  std::string key;  ///< "" if the settings as a whole are wrong
+  std::string problem;
+  std::string remedy;
+};
+
+/// The properties of an engine that evald goes by. Nothing else in the orchestrator depends on an
+/// engine's name.
+struct EngineKind {
+  const char* name;  ///< engine.name in eval.yaml
+  /// The worker's code that makes it (worker/make_engine.cc): its own name, or that of the client
+  /// which drives the server that this engine starts
+  const char* maker;
+  bool needs_checkpoint = false;  ///< eval.yaml must name a checkpoint
+  /// Its worker is given the checkpoint's weights, staged in shared memory, unless a server is
+  /// given (GivenServer)
+  bool takes_weights = false;
+  /// A loaded worker takes another checkpoint by mapping or pulling its weights; otherwise the
+  /// program that holds them is started anew
+  bool swaps_weights = false;
+  GpuUse gpus = GpuUse::kNone;
+  ServerUse server = ServerUse::kNone;
+  PromptForm prompts = PromptForm::kText;
+  ScoringUse scoring = ScoringUse::kAlways;
+  /// A device computes a shared prefix once for requests, so that another trial costs it again
+  bool keeps_prefixes = false;
+  bool makes_answers_up = false;  ///< results say so
+  /// The setting that names the generations of an earlier run, from which it answers; null for none
+  const char* generations_key = nullptr;
+  /// Every key that it takes below `engine:`. It refuses all others, so no setting can be added
+  /// without saying its effect on evald and its values. No setting names a file to write.
+  std::vector<EngineSetting> settings;
+  /// The absence of settings without which it cannot work, or null. Values that are there have
+  /// their form.
+  std::optional<SettingProblem> (*find_missing)(const Json& settings) = nullptr;
+
+  std::vector<std::string> SettingKeys() const;
+  bool HasSetting(const std::string& key) const;
+};
+
+/// The URL of a server that runs already, if the settings name one; "" otherwise.
+std::string GivenServer(const EngineKind& kind, const Json& settings);
+
+/// Whether prompts go to an engine with these settings as tokens.
+bool TakesTokens(const EngineKind& kind, const Json& settings);
+
+}  // namespace evald

@@ -1,0 +1,92 @@
+// The aggregations mean, nanmean and median.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "metrics/scoring/aggregation.h"
+#include "metrics/scoring/score_number.h"
+#include "metrics/scoring/statistics.h"
+#include "python/numpy.h"
+
+namespace evald {
+namespace {
+
+Aggregated AggregateMean(const MetricValues& values, const Draws& draws) {
+  const std::vector<double> numbers = NumbersOf(values);
+  Aggregated result{NumberToScore(Mean(numbers)), kNoStderr};
+  if (numbers.size() > 1 && draws.iterations > 0)
+    result.stderr_ = NumberToScore(MeanStderr(numbers));
+  return result;
+}
+
+// An order for numbers with NaN, which comes last.
+bool Before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
+
+// The harness's sorted(x)[n // 2].
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end(), Before);
+  return *middle;
+}
+
+// Medians of samples, counted by rank: a sample takes time in proportion to its size.
+class Medians {
+ public:
+  explicit Medians(const std::vector<double>& values) : distinct_(values) {
+    std::sort(distinct_.begin(), distinct_.end(), Before);
+    distinct_.erase(std::unique(distinct_.begin(), distinct_.end(),
+                                [](double a, double b) { return !Before(a, b); }),
+                    distinct_.end());
+    ranks_.reserve(values.size());
+    for (const double value : values) {
+      const auto rank = std::lower_bound(distinct_.begin(), distinct_.end(), value, Before);
+      ranks_.push_back(static_cast<uint32_t>(rank - distinct_.begin()));
+    }
+  }
+
+  double operator()(const std::vector<size_t>& items) const {
+    thread_local std::vector<uint32_t> counts;
+    counts.assign(distinct_.size(), 0);
+    for (const size_t i : items) ++counts[ranks_[i]];
+    size_t rank = 0;
+    for (size_t before = counts[0]; before <= items.size() / 2; before += counts[rank]) ++rank;
+    return distinct_[rank];
+  }
+
+ private:
+  std::vector<double> distinct_;  // ascending
+  std::vector<uint32_t> ranks_;   // the rank of each value in distinct_
+};
+
+double NanMean(const std::vector<double>& values) {
+  std::vector<double> present;
+  size_t count = 0;
+  for (const double value : values) {
+    const bool is_nan = std::isnan(value);
+    present.push_back(is_nan ? 0.0 : value);  // np.nanmean sums zeros in place of NaN
+    if (!is_nan) ++count;
+  }
+  if (count == 0) return std::numeric_limits<double>::quiet_NaN();
+  return PairwiseSum(present.data(), present.size()) / static_cast<double>(count);
+}
+
+Aggregated AggregateMedian(const MetricValues& values, const Draws& draws) {
+  const std::vector<double> numbers = NumbersOf(values);
+  if (draws.iterations < 2) return {NumberToScore(Median(numbers)), kNoStderr};
+  return Bootstrapped(Medians(numbers), numbers.size(), draws);
+}
+
+}  // namespace
+
+extern constinit const Aggregation kMeanAggregation = {.name = "mean", .aggregate = AggregateMean};
+extern constinit const Aggregation kNanMeanAggregation = {
+    .name = "nanmean",
+    .bootstraps = true,
+    .aggregate = [](const MetricValues& values, const Draws& draws) {
+      return BootstrappedNumbers(values, draws, NanMean);
+    }};
+extern constinit const Aggregation kMedianAggregation = {
+    .name = "median", .bootstraps = true, .aggregate = AggregateMedian};
+
+}  // namespace evald

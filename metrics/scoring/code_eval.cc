@@ -1,0 +1,49 @@
+#include "metrics/scoring/code_eval.h"
+
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+const char* StatusName(ProgramStatus status) {
+  switch (status) {
+    case ProgramStatus::kPassed:
+      return "passed";
+    case ProgramStatus::kFailed:
+      return "failed";
+    case ProgramStatus::kTimeout:
+      return "timeout";
+    case ProgramStatus::kKilled:
+      return "killed";
+  }
+  throw Error(ErrorKind::kInternal, "a program status without a name");
+}
+
+}  // namespace
+
+CodeEval RunCandidates(CodeRunner* runner, const std::vector<std::string>& candidates,
+                       const std::string& test) {
+  if (runner == nullptr) {
+    throw Error(ErrorKind::kInternal, "a metric runs code, but there is no sandbox to run it in");
+  }
+  CodeEval result;
+  for (const std::string& candidate : candidates) {
+    const ProgramOutcome outcome = runner->Run(candidate + "\n" + test);
+    ++result.total;
+    if (outcome.status == ProgramStatus::kPassed) ++result.passed;
+    // The program's time is left out: equal work must give equal bytes.
+    result.detail.push_back({{"status", StatusName(outcome.status)}, {"detail", outcome.detail}});
+  }
+  return result;
+}
+
+double PassAtK(int64_t n, int64_t c, int64_t k) {
+  if (n - c < k) return 1.0;
+  double product = 1.0;
+  for (int64_t i = n - c + 1; i <= n; ++i) {
+    product *= 1.0 - static_cast<double>(k) / static_cast<double>(i);
+  }
+  return 1.0 - product;
+}
+
+}  // namespace evald

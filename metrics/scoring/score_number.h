@@ -1,0 +1,12 @@
+#pragma once
+
+#include "evald/json.h"
+
+namespace evald {
+
+/// A number in the form of scores files, which also write "-inf", "inf" and "nan", since JSON has
+/// none of these. Throws Error(kInput) for anything else.
+double NumberFromScore(const Json& value);
+Json NumberToScore(double value);
+
+}  // namespace evald

@@ -1,0 +1,229 @@
+#include "orchestrator/prepare/preparation.h"
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/jsonl.h"
+#include "checkpoint/layout.h"
+#include "evald/error.h"
+#include "metrics/scorer.h"
+#include "orchestrator/prepare/shared_prefix.h"
+#include "orchestrator/report/results.h"
+#include "prepared/prepared_task.h"
+#include "tokenizer/tokenizer.h"
+
+namespace evald {
+namespace {
+
+constexpr const char* kPreparedTask = "a prepared task";
+
+// Mean tokens of a document, from the first documents.
+void CountTokens(const PreparedTask& prepared, SuiteTask* task) {
+  constexpr int64_t kSample = 32;
+  constexpr double kBytesPerToken = 4;
+  const int64_t count = std::min(kSample, prepared.document_count());
+  for (const Request& request : prepared.Requests(0, count)) {
+    task->tokens_in += request.context_tokens.empty()
+                           ? static_cast<double>(request.context.size()) / kBytesPerToken
+                           : static_cast<double>(request.context_tokens.size());
+    task->tokens_out_most +=
+        request.kind == RequestKind::kGenerateUntil
+            ? static_cast<double>(request.sampling.max_gen_toks)
+            : static_cast<double>(request.continuation.size()) / kBytesPerToken;
+  }
+  const double scale =
+      static_cast<double>(prepared.repeats()) / static_cast<double>(std::max<int64_t>(1, count));
+  task->tokens_in *= scale;
+  task->tokens_out_most *= scale;
+}
+
+PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& hooks) {
+  PrepareOptions options;
+  options.data_dir = input.data_dir;
+  options.cache_dir = input.cache_dir;
+  options.fewshot_seed = input.fewshot_seed;
+  options.cancel = hooks.cancel;
+  options.roots = input.roots;
+  options.limits = {input.limits.line_bytes, input.limits.file_bytes};
+  options.doing = hooks.doing;
+  options.checker = [](const TaskDefinition& task) -> DocumentCheck {
+    return [scorer = std::make_shared<const Scorer>(task, nullptr)](
+               const PreparedDocument& document) { scorer->Check(document); };
+  };
+  options.prompts.system_instruction = input.prompts.system_instruction;
+  options.prompts.fewshot_as_multiturn = input.prompts.Multiturn();
+  if (input.prompts.chat_template) {
+    hooks.doing("reading the checkpoint's chat template");
+    options.prompts.chat = std::make_shared<ChatTemplate>(
+        ChatTemplate::Load(ReadFolder(input.checkpoint, input.roots), input.prompts.template_name,
+                           input.prompts.chat_date));
+  }
+  return options;
+}
+
+ResolvedTasks Resolve(const PreparationInput& input, const PreparationHooks& hooks) {
+  hooks.doing("reading the task files");
+  return TaskRegistry(input.task_dirs, input.roots).Resolve(input.tasks);
+}
+
+SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
+                     const Tokenizer* tokenizer, int threads) {
+  SuiteTask task;
+  const int64_t begin = MonotonicMicros();
+  task.prepared = PrepareTask(leaf, options);
+  PreparedTask prepared(task.prepared);
+  task.definition = TaskFromJson(prepared.task(), (task.prepared / "task.json").string());
+  // So that an unknown metric is found now, and not after hours
+  const Scorer scorable(task.definition, nullptr);
+  if (tokenizer != nullptr) {
+    options.doing(fmt::format("task '{}': making tokens", leaf.name));
+    task.tokenizer_key = tokenizer->key();
+    prepared.MakeTokens(
+        task.tokenizer_key, [&](Request* request) { EncodeRequest(*tokenizer, request); }, threads);
+  }
+  task.documents = prepared.document_count();
+  task.requests = prepared.request_count() * prepared.repeats();
+  CountTokens(prepared, &task);
+  task.prefix_tokens = SharedPrefixTokens(prepared);
+  task.prepare_s = static_cast<double>(MonotonicMicros() - begin) / 1e6;
+  return task;
+}
+
+// The entry that a task's results will have, with zeros for values. Throws Error(kInput) for an
+// unknown metric, filter or function.
+Json ExpectedEntry(const LeafTask& leaf, const TaskDefinition& task) {
+  Json entry = {{"name", task.name}, {"alias", task.alias}, {"sample_len", 1}};
+  try {
+    for (const auto& [metric, filter] : Scorer(task, nullptr).Metrics())
+      entry[metric + "," + filter] = 0.0;
+  } catch (Error& e) {
+    e.AddContext(leaf.where);
+    throw;
+  }
+  return entry;
+}
+
+// Refuses tasks and gates that would fail only when results are scored and judged. No data is read
+// before.
+void CheckScoring(const PreparationInput& input, const ResolvedTasks& resolved,
+                  const PreparationHooks& hooks) {
+  hooks.doing("checking the tasks' metrics");
+  ResultsInput results;
+  results.groups = resolved.groups;
+  for (const LeafTask& leaf : resolved.leaves) {
+    results.tasks.push_back(DefineTask(leaf));
+    results.entries[leaf.name] = ExpectedEntry(leaf, results.tasks.back());
+  }
+  if (input.judge.policy.gates.empty() && input.judge.policy.baseline.empty()) return;
+  hooks.doing("checking the gates");
+  CheckGates(input.judge.policy, BuildResults(results), input.roots, input.baseline_complete);
+}
+
+Json DescribeCheckpoint(const PreparationInput& input, const PreparationHooks& hooks) {
+  if (input.checkpoint.empty()) return nullptr;
+  hooks.doing("looking at the checkpoint");
+  const CheckpointLayout layout = ReadCheckpointLayout(ReadFolder(input.checkpoint, input.roots));
+  CheckShards(layout);
+  return {{"path", input.checkpoint.string()},
+          {"bytes", layout.total_bytes},
+          {"files", layout.files.size()},
+          {"shards", layout.shards}};
+}
+
+Json DescribePrompts(const PromptOptions& prompts) {
+  Json out = {{"system_instruction",
+               prompts.system_instruction.empty() ? Json() : Json(prompts.system_instruction)},
+              {"chat_template", nullptr}};
+  if (prompts.chat == nullptr) return out;
+  out["chat_template"] = {{"from", prompts.chat->where()},
+                          {"sha", Sha256Hex(prompts.chat->text())}};
+  out["fewshot_as_multiturn"] = prompts.fewshot_as_multiturn;
+  return out;
+}
+
+}  // namespace
+
+Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks) {
+  Suite suite;
+  std::unique_ptr<Tokenizer> tokenizer;
+  const ResolvedTasks resolved = Resolve(input, hooks);
+  if (input.tokens) {
+    hooks.doing("reading the checkpoint's tokenizer");
+    tokenizer = Tokenizer::Load(ReadFolder(input.checkpoint, input.roots));
+    suite.tokenizer_hash = tokenizer->file_hash();
+  }
+  const PrepareOptions options = OptionsOf(input, hooks);
+  if (options.prompts.chat != nullptr) suite.chat_template = options.prompts.chat->text();
+  suite.groups = resolved.groups;
+  hooks.progress(0, resolved.leaves.size());
+  for (const LeafTask& leaf : resolved.leaves) {
+    if (hooks.cancel != nullptr && *hooks.cancel)
+      throw Error(ErrorKind::kInfrastructure, "preparation was cancelled");
+    suite.tasks.push_back(PrepareOne(leaf, options, tokenizer.get(), input.threads));
+    hooks.progress(suite.tasks.size(), resolved.leaves.size());
+  }
+  return suite;
+}
+
+Json CheckInput(const PreparationInput& input, const PreparationHooks& hooks) {
+  const ResolvedTasks resolved = Resolve(input, hooks);
+  Json found = {{"tasks", Json::array()}, {"groups", Json::array()}, {"checkpoint", nullptr}};
+  for (const LeafTask& leaf : resolved.leaves) found["tasks"].push_back(leaf.name);
+  for (const GroupDefinition& group : resolved.groups) found["groups"].push_back(group.name);
+  if (input.weights) found["checkpoint"] = DescribeCheckpoint(input, hooks);
+  CheckScoring(input, resolved, hooks);
+  return found;
+}
+
+Json JudgeInput(const PreparationInput& input, const PreparationHooks& hooks) {
+  return ToJson(JudgeResults(input.judge, input.roots, hooks.doing));
+}
+
+Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks) {
+  const PrepareOptions options = OptionsOf(input, hooks);
+  Json found = {{"checkpoint", DescribeCheckpoint(input, hooks)},
+                {"prompts", DescribePrompts(options.prompts)},
+                {"tasks", Json::array()}};
+  const ResolvedTasks resolved = Resolve(input, hooks);
+  CheckScoring(input, resolved, hooks);
+  for (const LeafTask& leaf : resolved.leaves) {
+    const TaskDefinition task = DescribeTask(leaf, options);
+    found["tasks"].push_back({{"name", task.name},
+                              {"output_type", task.output_type},
+                              {"num_fewshot", task.num_fewshot},
+                              {"repeats", task.repeats},
+                              {"documents", task.effective_documents},
+                              {"of", task.original_documents},
+                              {"runs_code", task.unsafe_code}});
+  }
+  return found;
+}
+
+Json ToJson(const SuiteTask& task) {
+  return {{"definition", ToJson(task.definition)},
+          {"key", task.prepared.filename().string()},
+          {"tokenizer_key", task.tokenizer_key},
+          {"documents", task.documents},
+          {"requests", task.requests},
+          {"tokens_in", task.tokens_in},
+          {"prefix_tokens", task.prefix_tokens},
+          {"tokens_out_most", task.tokens_out_most},
+          {"prepare_s", task.prepare_s}};
+}
+
+SuiteTask SuiteTaskFromJson(const Json& json) {
+  SuiteTask task;
+  task.definition = TaskFromJson(Field<Json>(json, "definition", kPreparedTask), kPreparedTask);
+  task.prepared = Field<std::string>(json, "key", kPreparedTask);
+  task.tokenizer_key = Field<std::string>(json, "tokenizer_key", kPreparedTask);
+  task.documents = Field<int64_t>(json, "documents", kPreparedTask);
+  task.requests = Field<int64_t>(json, "requests", kPreparedTask);
+  task.tokens_in = Field<double>(json, "tokens_in", kPreparedTask);
+  task.prefix_tokens = Field<double>(json, "prefix_tokens", kPreparedTask);
+  task.tokens_out_most = Field<double>(json, "tokens_out_most", kPreparedTask);
+  task.prepare_s = Field<double>(json, "prepare_s", kPreparedTask);
+  return task;
+}
+
+}  // namespace evald

@@ -1,0 +1,323 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "orchestrator/schedule/corrections.h"
+#include "orchestrator/schedule/doubling.h"
+#include "orchestrator/schedule/lease_table.h"
+#include "orchestrator/schedule/numbered.h"
+#include "orchestrator/schedule/open_work.h"
+#include "orchestrator/schedule/policy.h"
+#include "orchestrator/schedule/prior.h"
+#include "orchestrator/schedule/stealing.h"
+
+namespace evald {
+
+/// Microseconds as seconds.
+inline double Seconds(int64_t micros) { return static_cast<double>(micros) / 1e6; }
+
+/// A task of a run as the machine sees it.
+struct MachineTask {
+  std::string name;
+  int64_t documents = 0;
+  bool slow_scoring = false;         ///< its metric runs programs
+  double requests_per_document = 1;  ///< mean, repeats included
+};
+
+/// The input of Plan besides the tasks.
+struct PlanSetup {
+  std::string policy = "elastic";
+  LeaseCosts costs;
+  int devices = 1;  ///< devices that will work on the run
+  int places = 1;   ///< requests that each has under way at once
+  int score_slots = 1;
+  int64_t first_trial = 0;
+  /// Higher than the numbers that earlier processes of the orchestrator gave: a metric process that
+  /// outlives the orchestrator has seen those.
+  int64_t first_job = 0;
+};
+
+/// A slice in the form in which it is sent to a worker.
+struct LeasedSlice {
+  size_t task = 0;
+  DocumentRange documents;
+  std::vector<std::string> salvage;  ///< files to resume from, relative to the run's folder
+};
+
+struct TrialLease {
+  int64_t trial = 0;
+  int attempt = 0;
+  std::vector<LeasedSlice> slices;
+};
+
+/// A worker must end a slice early, at `end`.
+struct ShortenOrder {
+  Holder worker = kNobody;
+  int64_t trial = 0;
+  int attempt = 0;
+  size_t task = 0;
+  int64_t first = 0;  ///< where the slice begins
+  int64_t end = 0;
+};
+
+/// A worker must let go of a trial that another worker has committed. This is no failure.
+struct WithdrawOrder {
+  Holder worker = kNobody;
+  int64_t trial = 0;
+  int attempt = 0;
+};
+
+/// A metric job: score `documents` of a committed generations file.
+struct MetricJob {
+  int64_t job = 0;
+  size_t task = 0;
+  DocumentRange documents;
+  std::string generations;  ///< relative to the run's folder
+  int64_t trial = 0;        ///< the generations file's
+  int attempt = 0;          ///< the generations file's
+  int job_attempt = 0;      ///< the job's own attempt: its reports must carry it
+};
+
+/// Something that the run's results will lack, and the reason.
+struct Missing {
+  std::string what;  ///< "task gsm8k, documents 12 to 31: generation"
+  std::string cause;
+};
+
+/// The state of one run: which documents are generated and scored, and who works on what. A plain
+/// value: events and times go in, consequences come out; no clock, no I/O. Its owner carries the
+/// consequences out. Workers and metric processes are numbers, which their owner gives them
+/// (LeaseTable). A document counts once its commit is durable, not when it is reported. A
+/// report of a trial or job counts only from the process that holds it, with the attempt that it
+/// holds; any other changes nothing.
+class RunMachine {
+ public:
+  RunMachine(LeaseLimits trial_limits, LeaseLimits job_limits)
+      : trials_table_(trial_limits), jobs_table_(job_limits) {}
+
+  void SetTasks(std::vector<MachineTask> tasks);
+
+  // Adopts what earlier processes left of the run. Call them before Plan.
+  void AdoptGenerations(size_t task, int64_t document) {
+    tasks_.at(task).generated.at(document) = true;
+  }
+  void AdoptScores(size_t task, int64_t document) { tasks_.at(task).scored.at(document) = true; }
+  /// A file with lines that any slice of the task may resume from.
+  void AddSalvage(size_t task, const std::string& file) { tasks_.at(task).salvage.push_back(file); }
+
+  /// Sets a task's expected cost, before Plan. Without it all documents are taken to cost the same.
+  void Expect(size_t task, const Prior& prior) {
+    costs_.Replace(task, {prior.estimate, prior.weight});
+  }
+
+  /// Open documents may be leased from now on. Documents that are generated and not scored become
+  /// jobs through GenerationsCommitted.
+  void Plan(const PlanSetup& setup);
+  /// Policies that deal trials out number devices as their workers were added; others as they
+  /// first ask.
+  void AddWorker(Holder worker) { DeviceOf(worker); }
+  /// The number of devices that work on the run from now on.
+  void SetDevices(int devices) { work_.SetDevices(devices); }
+  /// The number of metric processes from now on.
+  void SetScoreSlots(int slots) { work_.SetScoreSlots(slots); }
+
+  // ---- trials
+  /// Leases a trial. Failed trials go first; otherwise the policy cuts a trial from the open
+  /// documents.
+  std::optional<TrialLease> LeaseTrial(Holder worker, int64_t now);
+  /// The file for the generations of a slice that begins at document `first`: a path below the
+  /// run's folder.
+  std::string GenerationsFile(size_t task, int64_t first, int64_t trial, int attempt) const;
+  /// The file for the job's scores, likewise.
+  std::string ScoresFile(const MetricJob& job) const;
+  /// A slice's file is complete. True if it counts: the worker holds the lease, and the slice
+  /// belongs to it.
+  bool SliceReported(Holder worker, int64_t trial, int attempt, size_t task,
+                     DocumentRange documents);
+  /// The trial is done. It counts as failed if slices are missing. False if the worker does not
+  /// hold the lease.
+  bool TrialDone(Holder worker, int64_t trial, int attempt);
+  bool TrialFailed(Holder worker, int64_t trial, int attempt, const std::string& cause, bool retry);
+  /// Whether each slice of the trial is reported.
+  bool whole(int64_t trial) const { return trials_.has(trial) && AllReported(trial); }
+  /// The worker's failure does not count. The trial goes to the next worker that asks, which may
+  /// resume from its files. False without the lease.
+  bool TrialGivenBack(Holder worker, int64_t trial, int attempt);
+  /// A file that was reported for a slice is not there: documents that no other file has are open
+  /// again.
+  void SliceLost(size_t task, DocumentRange documents);
+  /// The attempt found a request of `task` that can never be answered. The task is refused. The
+  /// trial's documents of other tasks are open again, without a failure. False without the lease.
+  bool RequestRefused(Holder worker, int64_t trial, int attempt, size_t task,
+                      const std::string& cause);
+  /// The task can never be complete: none of its documents is leased any more. After Plan.
+  void RefuseTask(size_t task, const std::string& cause);
+  /// The worker ended the slice that begins at `first` early, at `end`: the documents behind are
+  /// open again. True if there are any.
+  bool Shortened(Holder worker, int64_t trial, int attempt, size_t task, int64_t first,
+                 int64_t end);
+  /// A request of the task has been under way for `seconds` and has not ended.
+  void Overdue(size_t task, double seconds);
+  /// A worker's heartbeat: the number of the trial's requests that are done, and the age of the
+  /// oldest request in the engine (0: there is none).
+  void Progressed(Holder worker, int64_t trial, int attempt, int64_t requests_done, double oldest_s,
+                  int64_t now);
+  /// Orders to other workers to give documents back for `worker`, which is idle when nothing is
+  /// open. None if they have too little that is not begun, or if such orders went out a moment ago.
+  std::vector<ShortenOrder> Relieve(Holder worker, int64_t now);
+  /// Seconds of work that a worker holds and has not begun. 0 while documents are open.
+  double waiting_s(int64_t now) const;
+  /// Leases a copy of a trial to an idle worker, when no documents are open and none wait on other
+  /// workers. The trial's worker is expected to end it clearly later (doubling.h). The slices that
+  /// are reported first count; the other worker's trial is withdrawn. A copy that fails is
+  /// forgotten: the original has its own attempts.
+  std::optional<TrialLease> LeaseCopy(Holder worker, int64_t now);
+  /// Whether the trial is a copy. Documents that a copy salvages took other workers' time.
+  bool is_copy(int64_t trial) const;
+  /// A trial's live copy, or the trial that a copy is of; -1 if there is none.
+  int64_t partner(int64_t trial) const;
+  /// Trials that were withdrawn since the last call.
+  std::vector<WithdrawOrder> TakeWithdrawn() { return std::exchange(withdrawn_, {}); }
+  /// This worker's device took `device_s` for `documents`, and `longest_s` for the longest of their
+  /// requests. Corrects the estimate.
+  void Measured(Holder worker, size_t task, int64_t documents, double device_s, double longest_s);
+  void WorkerHeard(Holder worker, int64_t now) { trials_table_.Heard(worker, now); }
+  /// `at_fault`: see LeaseTable::Lose.
+  void WorkerLost(Holder worker, const std::string& cause, bool at_fault = false);
+
+  /// The generations of these documents are durable in `file`. Queues their scoring.
+  void GenerationsCommitted(size_t task, const std::vector<int64_t>& documents,
+                            const std::string& file, int64_t trial, int attempt);
+
+  // ---- metric jobs
+  /// Leases the first job, or the first whose generations file `fits`.
+  std::optional<MetricJob> LeaseJob(
+      Holder scorer, int64_t now,
+      const std::function<bool(const std::string& generations)>& fits = {});
+  /// The job's scores file is complete. Returns the job if the report counts.
+  std::optional<MetricJob> JobDone(Holder scorer, int64_t job, int attempt);
+  /// False if the metric process does not hold the job. If `retry` is false, the task itself cannot
+  /// be scored and is refused.
+  bool JobFailed(Holder scorer, int64_t job, int attempt, const std::string& cause, bool retry);
+  /// The failure does not count: the job goes to the next metric process that asks. False without
+  /// the lease.
+  bool JobGivenBack(Holder scorer, int64_t job, int attempt) {
+    return jobs_table_.GiveBack(scorer, job, attempt);
+  }
+  /// The scores file that was reported for the job is not there: its documents are scored again.
+  void ScoresLost(const MetricJob& job);
+  void MeasuredScoring(size_t task, int64_t documents, double score_s);
+  void ScorerHeard(Holder scorer, int64_t now) { jobs_table_.Heard(scorer, now); }
+  void ScorerLost(Holder scorer, const std::string& cause);
+  /// The scores of these documents are durable.
+  void ScoresCommitted(size_t task, const std::vector<int64_t>& documents);
+
+  // ---- looking
+  std::vector<Holder> SilentWorkers(int64_t now) const { return trials_table_.Silent(now); }
+  std::vector<Holder> SilentScorers(int64_t now) const { return jobs_table_.Silent(now); }
+  const LeaseTable& trials() const { return trials_table_; }
+  const LeaseTable& jobs() const { return jobs_table_; }
+  const std::vector<MachineTask>& tasks() const { return specs_; }
+  int64_t generated(size_t task) const;
+  /// Documents by task that workers report as done and that are not committed yet; for people.
+  std::vector<int64_t> under_way() const;
+  int64_t scored(size_t task) const;
+  bool task_finished(size_t task) const { return scored(task) == specs_.at(task).documents; }
+  /// Whether there is no file of an earlier process to salvage from for the task.
+  bool fresh(size_t task) const { return tasks_.at(task).salvage.empty(); }
+  /// Whether there is a trial to lease.
+  bool has_trials() const { return work_.documents() > 0 || trials_table_.queued() > 0; }
+  /// Expected device seconds of the open documents.
+  double open_s() const { return work_.device_s(); }
+  /// Whether no document is open or leased.
+  bool trials_idle() const { return work_.documents() == 0 && trials_table_.idle(); }
+  bool idle() const { return trials_idle() && jobs_table_.idle(); }
+  /// The task's expected cost as of now.
+  TaskEstimate estimate(size_t task) const { return costs_.Now(task); }
+  /// The same as the policy knows it: corrected in steps.
+  const TaskEstimate& expected(size_t task) const { return work_.estimate(task); }
+  /// Whether idle workers may relieve others.
+  bool relieves() const { return policy_->doubles_stragglers(); }
+  /// Whether every document is scored.
+  bool complete() const;
+  /// Whether every task is scored or refused, and at least one is refused: another attempt would
+  /// change nothing.
+  bool refused() const;
+  /// Everything that was given up.
+  std::vector<Missing> missing() const;
+
+ private:
+  struct TaskState {
+    std::vector<bool> generated;
+    std::vector<bool> scored;
+    int64_t generated_count = 0;
+    int64_t scored_count = 0;
+    std::vector<std::string> salvage;
+    std::optional<std::string> refused;  // the reason
+  };
+  struct SliceState {
+    size_t task = 0;
+    DocumentRange documents;
+    bool reported = false;
+    std::vector<std::string> salvage;
+  };
+  struct TrialState {
+    std::vector<SliceState> slices;
+    int64_t requests_done = 0;  // by the attempt under way
+    int64_t since_us = 0;       // when its oldest request reached the engine, or when it was leased
+    bool copy = false;
+    int copies = 0;        // copies that were made of it
+    int64_t partner = -1;  // its live copy, or the trial that it is a copy of
+  };
+  std::optional<int64_t> CutTrial(Holder worker);
+  int DeviceOf(Holder worker);
+  std::vector<WaitingDocuments> WaitingOf(Holder worker) const;
+  TrialLease LeaseOf(const Grant& grant, int64_t now);
+  void NoteBegun(Holder worker, int64_t now);
+  void ReportBegun(Holder worker, int64_t now);
+  void ReportUntold(int64_t now);
+  int64_t& ReliefOf(Holder worker);
+  void Supersede(int64_t trial, size_t task, DocumentRange documents);
+  void Withdraw(int64_t trial);
+  void EndCopy(int64_t trial, int attempt);
+  void Part(int64_t trial);
+  std::string FileOf(const SliceState& slice, int64_t trial, int attempt) const;
+  static bool AllReported(const TrialState& trial);
+  bool AllReported(int64_t trial) const { return AllReported(trials_.at(trial)); }
+  bool CompleteTrial(Holder worker, int64_t trial, int attempt);
+  // Lets the next attempt resume from the half-written files of an attempt that ended.
+  void KeepPartsOf(int64_t trial, int attempt);
+  void Reopen(const SliceState& slice, const std::string& file);
+  void AddJob(size_t task, DocumentRange documents, const std::string& file, int64_t trial,
+              int attempt);
+
+  std::vector<MachineTask> specs_;
+  std::vector<TaskState> tasks_;
+  Numbered<TrialState> trials_;  // those that are neither done nor withdrawn
+  Numbered<MetricJob> jobs_;     // those that are not done
+  OpenWork work_{1, 1, 1};
+  std::unique_ptr<Policy> policy_;
+  Corrections costs_;
+  std::vector<int> device_of_;     // by worker; -1: it never asked
+  std::vector<Holder> worker_of_;  // by device
+  Stealing stealing_{0};
+  Doubling doubling_;
+  double lease_s_ = 0;
+  std::vector<bool> untold_of_;  // by device: the reports to doubling_ wait until somebody asks
+  std::vector<int> untold_;      // those devices
+  std::vector<WithdrawOrder> withdrawn_;
+  // Until when a worker waits for documents that others give back
+  std::vector<int64_t> relief_us_;  // by worker
+  LeaseTable trials_table_;
+  LeaseTable jobs_table_;
+  int64_t next_trial_ = 0;
+  int64_t next_job_ = 0;
+};
+
+}  // namespace evald

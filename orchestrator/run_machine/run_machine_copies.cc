@@ -1,0 +1,130 @@
+// Copies of late trials. A slice counts for whichever of the two commits it first.
+#include "orchestrator/run_machine/run_machine.h"
+
+namespace evald {
+bool RunMachine::is_copy(int64_t trial) const {
+  const TrialState* of = trials_.Find(trial);
+  return of != nullptr && of->copy;
+}
+
+int64_t RunMachine::partner(int64_t trial) const {
+  const TrialState* of = trials_.Find(trial);
+  return of == nullptr ? -1 : of->partner;
+}
+
+// What the worker has begun has changed. While documents are open nobody asks for copies: the
+// report waits.
+void RunMachine::NoteBegun(Holder worker, int64_t now) {
+  if (!policy_->doubles_stragglers()) return;
+  if (work_.documents() == 0) return ReportBegun(worker, now);
+  const int device = DeviceOf(worker);
+  const auto at = static_cast<size_t>(device);
+  if (at >= untold_of_.size()) untold_of_.resize(at + 1);
+  if (untold_of_[at]) return;
+  untold_of_[at] = true;
+  untold_.push_back(device);
+}
+
+void RunMachine::ReportUntold(int64_t now) {
+  for (const int device : untold_) {
+    const auto at = static_cast<size_t>(device);
+    if (untold_of_[at]) ReportBegun(worker_of_[at], now);
+    untold_of_[at] = false;
+  }
+  untold_.clear();
+}
+
+void RunMachine::ReportBegun(Holder worker, int64_t now) {
+  if (!policy_->doubles_stragglers()) return;
+  std::vector<BegunTrial> begun;
+  for (const int64_t number : trials_table_.ItemsOf(worker)) {
+    const TrialState& trial = trials_.at(number);
+    if (trial.copy || trial.copies >= Doubling::kCopiesMax || trial.partner >= 0) continue;
+    if (AllReported(trial)) continue;  // it is about to report the trial done
+    FreshSeconds fresh(lease_s_);
+    for (const SliceState& slice : trial.slices) {
+      if (!slice.reported) fresh.Add(costs_, slice.task, slice.documents.size());
+    }
+    begun.push_back({number, Seconds(trial.since_us), fresh.total()});
+  }
+  doubling_.Report(Seconds(now), DeviceOf(worker), begun);
+}
+
+std::optional<TrialLease> RunMachine::LeaseCopy(Holder worker, int64_t now) {
+  if (has_trials() || !policy_->doubles_stragglers() || ReliefOf(worker) > now) return std::nullopt;
+  if (stealing_.Next(Seconds(now), DeviceOf(worker))) return std::nullopt;
+  ReportUntold(now);
+  const auto of_device = doubling_.Next(Seconds(now), DeviceOf(worker), [&](int device) {
+    ReportBegun(worker_of_[static_cast<size_t>(device)], now);
+  });
+  if (!of_device) return std::nullopt;
+  const int64_t of = of_device->trial;
+  const int64_t copy = next_trial_++;
+  TrialState& late = trials_.at(of);
+  ++late.copies;
+  const auto [holder, attempt] = trials_table_.HolderOf(of).value();
+  trials_.Add(copy, {});
+  TrialState& twin = trials_.at(copy);
+  twin.copy = true;
+  for (const SliceState& slice : late.slices) {
+    if (slice.reported) continue;
+    twin.slices.push_back(slice);
+    // Documents in it need not be computed again
+    const std::string file = FileOf(slice, of, attempt);
+    twin.slices.back().salvage.insert(twin.slices.back().salvage.end(), {file, file + ".part"});
+  }
+  late.partner = copy;
+  twin.partner = of;
+  const Grant grant = trials_table_.AddLeased(copy, copy, worker, now);
+  ReportBegun(holder, now);
+  return LeaseOf(grant, now);
+}
+
+// Marks the slices that one of a trial and its copy has committed as reported in the other.
+// Withdraws the other if none is left.
+void RunMachine::Supersede(int64_t trial, size_t task, DocumentRange documents) {
+  const int64_t other = trials_.at(trial).partner;
+  if (other < 0) return;
+  for (SliceState& slice : trials_.at(other).slices) {
+    const DocumentRange& of = slice.documents;
+    if (slice.task == task && documents.first <= of.first && of.end <= documents.end)
+      slice.reported = true;
+  }
+  if (AllReported(other)) Withdraw(other);
+}
+
+void RunMachine::Withdraw(int64_t trial) {
+  Part(trial);
+  const auto held = trials_table_.Withdraw(trial);
+  if (!held) return;  // it was given up, and is complete all the same
+  if (held->first != kNobody) withdrawn_.push_back({held->first, trial, held->second});
+  trials_.Erase(trial);
+}
+
+// Ends a copy that failed, or whose worker did. The trial's next attempt can resume from its
+// half-written files.
+void RunMachine::EndCopy(int64_t trial, int attempt) {
+  const int64_t partner = trials_.at(trial).partner;
+  for (const SliceState& of : trials_.at(trial).slices) {
+    if (of.reported || partner < 0) continue;
+    const std::string file = FileOf(of, trial, attempt);
+    for (SliceState& slice : trials_.at(partner).slices) {
+      if (of.task != slice.task || of.documents.first != slice.documents.first) continue;
+      slice.salvage.insert(slice.salvage.end(), {file, file + ".part"});
+    }
+  }
+  const int64_t leased_us = trials_.at(trial).since_us;
+  const auto holder = partner < 0 ? std::nullopt : trials_table_.HolderOf(partner);
+  Part(trial);
+  trials_table_.Withdraw(trial);
+  trials_.Erase(trial);
+  if (holder) ReportBegun(holder->first, leased_us);  // another copy may be due
+}
+
+void RunMachine::Part(int64_t trial) {
+  TrialState& of = trials_.at(trial);
+  if (of.partner >= 0) trials_.at(of.partner).partner = -1;
+  of.partner = -1;
+}
+
+}  // namespace evald

@@ -1,0 +1,157 @@
+// What idle workers take from others: heartbeats, documents that are given back, and trials that
+// another worker has committed.
+#include <algorithm>
+#include <limits>
+
+#include "orchestrator/schedule/slice.h"
+#include "orchestrator/simulate/simulation.h"
+
+namespace evald {
+namespace {
+
+constexpr double kHeartbeatSeconds = 0.5;  // as workers report
+
+}  // namespace
+
+// ---- heartbeats
+
+// Only heartbeats that change something are simulated: none before a worker is idle; of a busy
+// worker, while something waits on it or once its oldest request has ended; of idle workers, as
+// many as get something, and one that does not.
+void Simulation::Beat() {
+  if (heartbeat_due_ || !run_.relieves() || run_.trials_idle()) return;
+  heartbeat_due_ = true;
+  Push(now_ + kHeartbeatSeconds, Kind::kHeartbeat, 0);
+}
+
+void Simulation::OnHeartbeat() {
+  heartbeat_due_ = false;
+  if (run_.trials_idle()) return;
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    if (!devices_[d].trials.empty() && devices_[d].report_due <= now_)
+      ReportProgress(static_cast<int64_t>(d));
+  }
+  bool idle = false, vain = false;
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    const SimDevice& device = devices_[d];
+    if (device.lost || !device.wants) continue;
+    idle = true;
+    if (vain || !device.trials.empty() || device.relief_until > now_) continue;
+    Hear(static_cast<int64_t>(d), news::Idle{});
+    vain = device.wants && device.relief_until <= now_;
+  }
+  if (idle) Beat();
+}
+
+void Simulation::ReportProgress(int64_t d) {
+  SimDevice& device = devices_[d];
+  device.report_due = std::numeric_limits<double>::infinity();
+  for (const int64_t number : device.trials) {
+    const SimTrial& trial = trials_[number];
+    int64_t left = 0, all = 0;
+    double oldest = now_, oldest_end = now_;
+    for (const SimSlice& slice : trial.slices) all += slice.documents.size();
+    for (const PlacedDocument& document : device.queue.documents()) {
+      if (document.trial != number || document.end <= now_) continue;
+      ++left;
+      if (document.begin > now_) oldest_end = now_;
+      if (document.begin >= oldest) continue;
+      oldest = document.begin;
+      oldest_end = document.end;
+    }
+    if (left == 0 || run_.has_trials()) oldest_end = now_;
+    device.report_due = std::min(device.report_due, oldest_end);
+    if (device.pending == number) left = all;  // its executor is not there yet
+    run_.Progressed(static_cast<Holder>(d), trial.number, trial.attempt, all - left, now_ - oldest,
+                    micros());
+  }
+}
+
+// ---- documents that go back
+
+// What the worker has begun, it keeps.
+void Simulation::Shorten(const ShortenOrder& order) {
+  SimDevice& device = devices_[order.worker];
+  for (const int64_t number : device.trials) {
+    SimTrial& trial = trials_[number];
+    if (trial.number != order.trial || trial.attempt != order.attempt) continue;
+    for (size_t s = 0; s < trial.slices.size(); ++s) {
+      SimSlice& slice = trial.slices[s];
+      if (slice.task != order.task || slice.documents.first != order.first || slice.done) continue;
+      int64_t end = std::max(order.end, order.first + 1);
+      for (const PlacedDocument& document : device.queue.documents()) {
+        if (document.begin > now_) break;
+        if (document.trial == number && document.slice == static_cast<int>(s))
+          end = std::max(end, document.document + 1);
+      }
+      if (!run_.Shortened(order.worker, trial.number, trial.attempt, slice.task, order.first, end))
+        return;
+      slice.documents.end = end;
+      came_back_ = true;
+      device.queue.Drop(now_, [&](const PlacedDocument& document) {
+        return document.trial == number && document.slice == static_cast<int>(s) &&
+               document.document >= end;
+      });
+      ScheduleAllSlices(&device);
+      if (decouplings_.stay_warm && decouplings_.score_elsewhere) ScheduleNextWant(order.worker);
+      return;
+    }
+  }
+}
+
+// The engine cannot forget single requests: while others are under way, those of this trial end
+// unread.
+void Simulation::Withdraw(int64_t number) {
+  const int64_t d = trials_[number].device;
+  SimDevice& device = devices_[d];
+  EndOnDevice(number);
+  const auto& documents = device.queue.documents();
+  const bool others =
+      std::any_of(documents.begin(), documents.end(), [this](const PlacedDocument& document) {
+        return document.begin <= now_ && document.end > now_ && !trials_[document.trial].over;
+      });
+  const auto withdrawn = [this](const PlacedDocument& document) {
+    return trials_[document.trial].over;
+  };
+  if (others) {
+    device.queue.Drop(now_, withdrawn);
+  } else {
+    device.queue.Stop(now_, withdrawn);
+  }
+  ScheduleAllSlices(&device);
+  ScheduleWant(d, now_);
+}
+
+// ---- requests that take longer than any was expected to
+
+// Heartbeats tell of such a request before it ends. Of each slice, the first is watched.
+void Simulation::WatchOverdue(const SimTrial& trial, const std::vector<PlacedDocument>& documents) {
+  size_t seen = trial.slices.size();
+  for (const PlacedDocument& document : documents) {
+    const auto slice = static_cast<size_t>(document.slice);
+    if (slice == seen) continue;
+    const double due_s = run_.expected(trial.slices[slice].task).request_s * kOverdueGrowth;
+    if (document.place_s <= due_s) continue;
+    seen = slice;
+    Push(document.begin + due_s, Kind::kOverdue, document.trial, document.slice, document.document);
+  }
+}
+
+void Simulation::OnOverdue(const Event& event) {
+  const SimTrial& trial = trials_[event.a];
+  if (trial.over || trial.slices[event.b].done) return;
+  for (const PlacedDocument& document : devices_[trial.device].queue.documents()) {
+    if (document.trial != event.a || document.document != event.version ||
+        document.slice != event.b)
+      continue;
+    const double age_s = now_ - document.begin;
+    if (document.end <= now_ || age_s <= 0) return;
+    run_.Overdue(trial.slices[event.b].task, age_s);
+    if (document.end > now_ + age_s * (kOverdueGrowth - 1))
+      Push(document.begin + age_s * kOverdueGrowth, Kind::kOverdue, event.a, event.b,
+           event.version);
+    return;
+  }
+}
+
+}  // namespace evald

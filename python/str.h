@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Methods of Python's str, for valid UTF-8.
+namespace evald::python {
+
+/// strip(), lstrip() and rstrip(): without white space at the ends.
+std::string_view Strip(std::string_view text);
+std::string_view StripLeft(std::string_view text);
+std::string_view StripRight(std::string_view text);
+
+/// strip(chars), of the ends that are asked for.
+std::string_view StripCharacters(std::string_view text, std::string_view characters, bool left,
+                                 bool right);
+
+/// split(maxsplit=limit) and rsplit: at white space; a negative `limit` is none.
+std::vector<std::string> Split(std::string_view text, int64_t limit, bool from_right);
+/// split(separator, limit) and rsplit; `separator` is not empty.
+std::vector<std::string> Split(std::string_view text, std::string_view separator, int64_t limit,
+                               bool from_right);
+/// splitlines(keep_ends).
+std::vector<std::string> SplitLines(std::string_view text, bool keep_ends);
+
+/// isdigit().
+bool IsDigits(std::string_view text);
+
+/// Whether the first or last code point is white space; false for "".
+bool StartsWithSpace(std::string_view text);
+bool EndsWithSpace(std::string_view text);
+
+}  // namespace evald::python

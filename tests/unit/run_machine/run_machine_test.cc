@@ -1,0 +1,586 @@
+#include "orchestrator/run_machine/run_machine.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <random>
+#include <set>
+
+#include "tests/unit/schedule/holders.h"
+
+namespace evald {
+namespace {
+
+std::vector<int64_t> List(DocumentRange range) {
+  std::vector<int64_t> documents;
+  for (int64_t d = range.first; d < range.end; ++d) documents.push_back(d);
+  return documents;
+}
+
+std::string FileOf(const RunMachine& machine, const TrialLease& lease, const LeasedSlice& slice) {
+  return machine.GenerationsFile(slice.task, slice.documents.first, lease.trial, lease.attempt);
+}
+
+// A policy of one trial for each task.
+constexpr const char* kWholeTasks = "decoupled-fifo";
+
+// Trials of a second, and documents of a second each.
+PlanSetup SmallTrials() {
+  PlanSetup setup;
+  setup.devices = 2;
+  setup.costs = {0.01, 0.01};
+  return setup;
+}
+
+RunMachine Planned(std::vector<MachineTask> tasks, int attempts = 3) {
+  RunMachine machine({.attempts_max = attempts}, {.attempts_max = attempts});
+  machine.SetTasks(std::move(tasks));
+  machine.Plan(SmallTrials());
+  return machine;
+}
+
+RunMachine Whole(std::vector<MachineTask> tasks, int64_t first_trial = 0) {
+  RunMachine machine({}, {});
+  machine.SetTasks(std::move(tasks));
+  PlanSetup setup;
+  setup.policy = kWholeTasks;
+  setup.first_trial = first_trial;
+  machine.Plan(setup);
+  return machine;
+}
+
+TEST(RunMachine, FilesLieInFoldersMadeOfNames) {
+  RunMachine machine = Whole({{"../../x", 5}}, 7);
+  const TrialLease lease = *machine.LeaseTrial("w"_p, 0);
+  EXPECT_EQ(FileOf(machine, lease, lease.slices.at(0)), "generations/%2E.%2F..%2Fx/7.1-0.jsonl");
+  EXPECT_TRUE(machine.SliceReported("w"_p, 7, 1, 0, {0, 5}));
+  machine.GenerationsCommitted(0, List({0, 5}), FileOf(machine, lease, lease.slices[0]), 7, 1);
+  EXPECT_EQ(machine.ScoresFile(*machine.LeaseJob("m"_p, 0)), "scores/%2E.%2F..%2Fx/7.1-0.jsonl");
+}
+
+// Numbers of trials and jobs can be guessed. So a report counts only from the process that holds
+// the lease.
+TEST(RunMachine, AReportOfAnotherProcessChangesNothing) {
+  RunMachine machine = Whole({{"a", 5}});
+  const TrialLease lease = *machine.LeaseTrial("w"_p, 0);
+  EXPECT_FALSE(machine.SliceReported("liar"_p, lease.trial, lease.attempt, 0, {0, 5}));
+  EXPECT_FALSE(machine.TrialDone("liar"_p, lease.trial, lease.attempt));
+  EXPECT_FALSE(machine.TrialFailed("liar"_p, lease.trial, lease.attempt, "made up", false));
+  EXPECT_FALSE(machine.RequestRefused("liar"_p, lease.trial, lease.attempt, 0, "made up"));
+  EXPECT_FALSE(machine.Shortened("liar"_p, lease.trial, lease.attempt, 0, 0, 1));
+  machine.Progressed("liar"_p, lease.trial, lease.attempt, 5, 0, 0);
+  EXPECT_EQ(machine.under_way()[0], 0);
+  EXPECT_TRUE(machine.SliceReported("w"_p, lease.trial, lease.attempt, 0, {0, 5}));
+  EXPECT_TRUE(machine.TrialDone("w"_p, lease.trial, lease.attempt));
+  machine.GenerationsCommitted(0, {0, 1, 2, 3, 4}, FileOf(machine, lease, lease.slices[0]),
+                               lease.trial, lease.attempt);
+  const MetricJob job = *machine.LeaseJob("m"_p, 0);
+  EXPECT_FALSE(machine.JobDone("liar"_p, job.job, job.job_attempt));
+  EXPECT_FALSE(machine.JobFailed("liar"_p, job.job, job.job_attempt, "made up", false));
+  EXPECT_TRUE(machine.JobDone("m"_p, job.job, job.job_attempt));
+  EXPECT_TRUE(machine.missing().empty());
+}
+
+TEST(RunMachine, OneSliceFromLeaseToScore) {
+  RunMachine machine = Whole({{"t", 5}}, 7);
+  const TrialLease lease = *machine.LeaseTrial("w"_p, 0);
+  EXPECT_EQ(lease.trial, 7);
+  ASSERT_EQ(lease.slices.size(), 1u);
+  EXPECT_EQ(FileOf(machine, lease, lease.slices[0]), "generations/t/7.1-0.jsonl");
+  EXPECT_TRUE(machine.SliceReported("w"_p, 7, 1, 0, {0, 5}));
+  EXPECT_FALSE(machine.SliceReported("w"_p, 7, 1, 0, {0, 5})) << "a slice is reported once";
+  EXPECT_TRUE(machine.TrialDone("w"_p, 7, 1));
+  machine.GenerationsCommitted(0, List({0, 5}), FileOf(machine, lease, lease.slices[0]), 7, 1);
+  const MetricJob job = *machine.LeaseJob("m"_p, 0);
+  EXPECT_EQ(machine.ScoresFile(job), "scores/t/7.1-0.jsonl");
+  EXPECT_FALSE(machine.JobDone("m"_p, job.job, job.job_attempt + 1));
+  ASSERT_TRUE(machine.JobDone("m"_p, job.job, job.job_attempt));
+  EXPECT_FALSE(machine.complete()) << "scores count once they are durable";
+  machine.ScoresCommitted(0, List({0, 5}));
+  EXPECT_TRUE(machine.complete());
+  EXPECT_TRUE(machine.missing().empty());
+}
+
+TEST(RunMachine, WhatIsSlowToScoreIsScoredInPieces) {
+  RunMachine machine = Whole({{"t", 10, true}});
+  machine.GenerationsCommitted(0, {0, 1, 2, 3, 4, 5, 7, 8}, "generations/t/0.1.jsonl", 0, 1);
+  std::vector<std::string> files;
+  std::vector<int64_t> documents;
+  while (const auto job = machine.LeaseJob("m"_p, 0)) {
+    files.push_back(machine.ScoresFile(*job));
+    for (int64_t d = job->documents.first; d < job->documents.end; ++d) documents.push_back(d);
+  }
+  EXPECT_EQ(files, (std::vector<std::string>{"scores/t/0.1-0.jsonl", "scores/t/0.1-4.jsonl",
+                                             "scores/t/0.1-7.jsonl"}));
+  EXPECT_EQ(documents, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 7, 8}));
+}
+
+TEST(RunMachine, TheNextAttemptResumesWhatTheLastOneLeft) {
+  RunMachine machine = Whole({{"t", 5}});
+  machine.LeaseTrial("w"_p, 0);
+  machine.WorkerLost("w"_p, "killed");
+  const TrialLease second = *machine.LeaseTrial("w"_p, 1);
+  EXPECT_EQ(FileOf(machine, second, second.slices[0]), "generations/t/0.2-0.jsonl");
+  EXPECT_EQ(second.slices[0].salvage, (std::vector<std::string>{"generations/t/0.1-0.jsonl",
+                                                                "generations/t/0.1-0.jsonl.part"}));
+}
+
+// The only GPU ends over one trial each time, and computes all others. So the GPU is never set
+// aside.
+TEST(RunMachine, ATrialThatItsOnlyDeviceEndsOverIsMissingInTheEnd) {
+  RunMachine machine = Planned({{"t", 200}});
+  const TrialLease poison = *machine.LeaseTrial("gpu"_p, 0);
+  int losses = 0;
+  for (int64_t now = 1; !machine.trials_idle(); ++now) {
+    ASSERT_LT(now, 1000) << "it is tried without end";
+    auto lease = machine.LeaseTrial("gpu"_p, now);
+    // another beside it
+    if (lease && lease->trial == poison.trial) lease = machine.LeaseTrial("gpu"_p, now);
+    if (lease) {
+      for (const LeasedSlice& slice : lease->slices) {
+        machine.SliceReported("gpu"_p, lease->trial, lease->attempt, slice.task, slice.documents);
+      }
+      EXPECT_TRUE(machine.TrialDone("gpu"_p, lease->trial, lease->attempt));
+    }
+    if (!machine.trials().leased(poison.trial)) continue;
+    machine.WorkerLost("gpu"_p, "worker gpu: a kernel failed", true);
+    ++losses;
+  }
+  EXPECT_EQ(losses, 5);
+  ASSERT_EQ(machine.missing().size(), poison.slices.size());
+  EXPECT_EQ(machine.missing()[0].cause, "worker gpu: a kernel failed (attempt 5)");
+}
+
+TEST(RunMachine, AReportedSliceIsNotLeasedAgain) {
+  RunMachine machine({}, {});
+  machine.SetTasks({{"a", 5}, {"b", 5}});
+  PlanSetup setup;
+  setup.costs = {0.5, 0.01};  // a trial of at least 50 documents
+  machine.Plan(setup);
+  const TrialLease lease = *machine.LeaseTrial("w"_p, 0);
+  ASSERT_EQ(lease.slices.size(), 2u);
+  EXPECT_TRUE(machine.SliceReported("w"_p, 0, 1, lease.slices[0].task, lease.slices[0].documents));
+  machine.WorkerLost("w"_p, "killed");
+  const TrialLease second = *machine.LeaseTrial("w"_p, 1);
+  ASSERT_EQ(second.slices.size(), 1u);
+  EXPECT_EQ(second.slices[0].task, lease.slices[1].task);
+}
+
+TEST(RunMachine, ATrialCalledDoneTooEarlyFails) {
+  RunMachine machine = Planned({{"t", 5}}, 1);
+  const TrialLease lease = *machine.LeaseTrial("w"_p, 0);
+  EXPECT_TRUE(machine.TrialDone("w"_p, lease.trial, lease.attempt));
+  ASSERT_EQ(machine.missing().size(), 1u);
+  EXPECT_NE(machine.missing()[0].cause.find("without all of its slices"), std::string::npos);
+}
+
+// Two tasks in one trial. A request of one of them can never be answered.
+TEST(RunMachine, ARequestThatCannotBeAnsweredIsItsOwnTasksAlone) {
+  RunMachine machine({.attempts_max = 1}, {.attempts_max = 1});
+  machine.SetTasks({{"bad", 5}, {"good", 5}});
+  PlanSetup setup;
+  setup.costs = {0.5, 0.01};  // a trial of at least 50 documents
+  machine.Plan(setup);
+  const TrialLease lease = *machine.LeaseTrial("w"_p, 0);
+  ASSERT_EQ(lease.slices.size(), 2u);
+  EXPECT_FALSE(
+      machine.RequestRefused("w"_p, lease.trial, lease.attempt + 1, 0, "of another attempt"));
+  EXPECT_TRUE(
+      machine.RequestRefused("w"_p, lease.trial, lease.attempt, 0, "document 2: nothing fits"));
+  const TrialLease rest = *machine.LeaseTrial("w"_p, 1);
+  ASSERT_EQ(rest.slices.size(), 1u);
+  EXPECT_EQ(rest.slices[0].task, 1u);
+  EXPECT_EQ(rest.slices[0].documents, (DocumentRange{0, 5}));
+  // documents that were done are not done again
+  const std::vector<std::string>& salvage = rest.slices[0].salvage;
+  EXPECT_NE(
+      std::find(salvage.begin(), salvage.end(), FileOf(machine, lease, lease.slices[1]) + ".part"),
+      salvage.end());
+  EXPECT_FALSE(machine.refused()) << "the other is not scored yet";
+  EXPECT_TRUE(machine.SliceReported("w"_p, rest.trial, rest.attempt, 1, {0, 5}));
+  EXPECT_TRUE(machine.TrialDone("w"_p, rest.trial, rest.attempt));
+  machine.GenerationsCommitted(1, List({0, 5}), "f", rest.trial, rest.attempt);
+  const MetricJob job = *machine.LeaseJob("m"_p, 0);
+  EXPECT_TRUE(machine.JobDone("m"_p, job.job, job.job_attempt));
+  machine.ScoresCommitted(1, List({0, 5}));
+  EXPECT_TRUE(machine.idle());
+  EXPECT_FALSE(machine.complete());
+  EXPECT_TRUE(machine.refused());
+  ASSERT_EQ(machine.missing().size(), 1u);
+  EXPECT_EQ(machine.missing()[0].what, "task bad");
+  EXPECT_EQ(machine.missing()[0].cause, "document 2: nothing fits");
+}
+
+// Scoring that fails because of the task would fail again, so nothing more of the task is
+// generated.
+TEST(RunMachine, ATaskThatCannotBeScoredIsRefused) {
+  RunMachine machine = Whole({{"bad", 5}});
+  const TrialLease lease = *machine.LeaseTrial("w"_p, 0);
+  EXPECT_TRUE(
+      machine.SliceReported("w"_p, lease.trial, lease.attempt, 0, lease.slices[0].documents));
+  EXPECT_TRUE(machine.TrialDone("w"_p, lease.trial, lease.attempt));
+  machine.GenerationsCommitted(0, List(lease.slices[0].documents), "f", lease.trial, lease.attempt);
+  const MetricJob job = *machine.LeaseJob("m"_p, 0);
+  EXPECT_FALSE(machine.JobFailed("m"_p, job.job, job.job_attempt + 1, "of another attempt", false));
+  EXPECT_FALSE(machine.refused());
+  EXPECT_TRUE(machine.JobFailed("m"_p, job.job, job.job_attempt, "the label is no choice", false));
+  EXPECT_TRUE(machine.refused());
+  EXPECT_TRUE(machine.idle());
+  ASSERT_EQ(machine.missing().size(), 1u);
+  EXPECT_EQ(machine.missing()[0].what, "task bad");
+  EXPECT_EQ(machine.missing()[0].cause, "the label is no choice");
+}
+
+TEST(RunMachine, OfARefusedTaskNothingIsLeased) {
+  RunMachine machine = Whole({{"bad", 5}, {"good", 5}});
+  machine.RefuseTask(0, "too long");
+  const TrialLease lease = *machine.LeaseTrial("w"_p, 0);
+  ASSERT_EQ(lease.slices.size(), 1u);
+  EXPECT_EQ(lease.slices[0].task, 1u);
+  EXPECT_FALSE(machine.LeaseTrial("w"_p, 0));
+}
+
+// Documents of the task that a worker gives back are not leased again either.
+TEST(RunMachine, WhatIsGivenBackOfARefusedTaskIsNotLeased) {
+  RunMachine machine = Whole({{"bad", 8}});
+  const TrialLease lease = *machine.LeaseTrial("w"_p, 0);
+  machine.RefuseTask(0, "too long");
+  EXPECT_TRUE(machine.Shortened("w"_p, lease.trial, lease.attempt, 0, 0, 4));
+  EXPECT_FALSE(machine.has_trials());
+}
+
+TEST(RunMachine, WhatIsGivenUpIsMissingByName) {
+  RunMachine machine({.attempts_max = 1}, {.attempts_max = 1});
+  machine.SetTasks({{"t", 4}});
+  PlanSetup setup;
+  setup.policy = "size-split";  // in four parts
+  machine.Plan(setup);
+  const TrialLease first = *machine.LeaseTrial("w"_p, 0);
+  machine.TrialFailed("w"_p, first.trial, first.attempt, "out of memory", true);
+  TrialLease second = *machine.LeaseTrial("w"_p, 0);
+  ASSERT_EQ(second.slices[0].documents, (DocumentRange{1, 2}));
+  machine.SliceReported("w"_p, second.trial, second.attempt, 0, second.slices[0].documents);
+  machine.TrialDone("w"_p, second.trial, second.attempt);
+  machine.GenerationsCommitted(0, List(second.slices[0].documents), "f", second.trial,
+                               second.attempt);
+  const MetricJob job = *machine.LeaseJob("m"_p, 0);
+  EXPECT_FALSE(machine.JobFailed("m"_p, job.job, job.job_attempt + 1, "of another attempt", true));
+  EXPECT_TRUE(machine.JobFailed("m"_p, job.job, job.job_attempt, "sandbox is gone", true));
+  while (const auto rest = machine.LeaseTrial("w"_p, 0))
+    machine.TrialFailed("w"_p, rest->trial, rest->attempt, "lost", true);
+  EXPECT_TRUE(machine.idle());
+  EXPECT_FALSE(machine.complete());
+  ASSERT_EQ(machine.missing().size(), 4u);
+  EXPECT_EQ(machine.missing()[0].what, "task t, documents 0 to 0: generation");
+  EXPECT_EQ(machine.missing()[0].cause, "out of memory (attempt 1)");
+  EXPECT_EQ(machine.missing()[3].what, "task t, documents 1 to 1: scoring");
+}
+
+TEST(RunMachine, AnEarlierLifeIsNotDoneAgain) {
+  RunMachine machine({}, {});
+  machine.SetTasks({{"t", 6}});
+  for (const int64_t d : {0, 1, 4}) machine.AdoptGenerations(0, d);
+  machine.AdoptScores(0, 0);
+  PlanSetup setup;
+  setup.first_trial = 3;
+  machine.Plan(setup);
+  machine.GenerationsCommitted(0, {1, 4}, "old", 1, 1);
+  std::set<int64_t> leased, jobs;
+  while (const auto lease = machine.LeaseTrial("w"_p, 0)) {
+    EXPECT_GE(lease->trial, 3);
+    for (const LeasedSlice& slice : lease->slices) {
+      for (const int64_t d : List(slice.documents)) EXPECT_TRUE(leased.insert(d).second);
+    }
+  }
+  while (const auto job = machine.LeaseJob("m"_p, 0)) {
+    for (const int64_t d : List(job->documents)) EXPECT_TRUE(jobs.insert(d).second);
+  }
+  EXPECT_EQ(leased, (std::set<int64_t>{2, 3, 5}));
+  EXPECT_EQ(jobs, (std::set<int64_t>{1, 4}));
+}
+
+// Workers and scorers die, and report late or twice. Copies of late trials come first or last, in
+// any order. Every document is committed by exactly one file and scored exactly once, and the run
+// completes. As in the database, the first file of a document counts.
+TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
+  int shortened = 0, copied = 0, withdrawn = 0;
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    RunMachine machine = Planned({{"a", 40, true}, {"b", 7}, {"c", 60}}, 1000);
+    struct Report {
+      Holder worker;
+      TrialLease lease;
+    };
+    std::deque<Report> reports;
+    std::vector<std::pair<Holder, MetricJob>> jobs;
+    std::map<std::pair<size_t, int64_t>, int> committed, scored;
+    machine.SetDevices(static_cast<int>(1 + random() % 3));
+    for (int64_t now = 0, step = 0; !(machine.idle() && machine.complete()); ++now) {
+      ASSERT_LT(++step, 200000);
+      if (random() % 8 == 0) now += 1'000'000;
+      const std::string name = std::to_string(random() % 3);
+      const Holder worker = NumberOf("w" + name), metrics = NumberOf("m" + name);
+      switch (random() % 9) {
+        case 8:
+          if (const auto lease = machine.LeaseCopy(worker, now)) {
+            reports.push_back({worker, *lease});
+            ASSERT_TRUE(machine.is_copy(lease->trial));
+            ++copied;
+          }
+          for (const WithdrawOrder& order : machine.TakeWithdrawn()) {
+            ASSERT_FALSE(machine.trials().Holds(order.trial, order.attempt));
+            ++withdrawn;
+          }
+          break;
+        case 0:
+          if (const auto lease = machine.LeaseTrial(worker, now))
+            reports.push_back({worker, *lease});
+          break;
+        case 1:
+          if (random() % 8 == 0) machine.WorkerLost(worker, "killed");
+          break;
+        case 2:
+          if (random() % 8 == 0) machine.ScorerLost(metrics, "killed");
+          break;
+        case 3:
+          if (const auto job = machine.LeaseJob(metrics, now)) jobs.emplace_back(metrics, *job);
+          break;
+        case 4: {
+          if (jobs.empty()) break;
+          const auto [scorer, job] = jobs[random() % jobs.size()];
+          if (!machine.JobDone(scorer, job.job, job.job_attempt)) break;
+          for (const int64_t d : List(job.documents)) ++scored[{job.task, d}];
+          machine.ScoresCommitted(job.task, List(job.documents));
+          break;
+        }
+        case 5: {  // a worker ends a slice early, or reports that late
+          if (reports.empty()) break;
+          Report& reported = reports[random() % reports.size()];
+          TrialLease& lease = reported.lease;
+          LeasedSlice& slice = lease.slices[random() % lease.slices.size()];
+          const int64_t end = slice.documents.first + 1 + static_cast<int64_t>(random() % 10);
+          if (machine.Shortened(reported.worker, lease.trial, lease.attempt, slice.task,
+                                slice.documents.first, end)) {
+            ASSERT_LT(end, slice.documents.end);
+            slice.documents.end = end;
+            ++shortened;
+          }
+          break;
+        }
+        default: {
+          if (reports.empty()) break;
+          // of a live lease, late or repeated
+          const Report& report = reports[random() % reports.size()];
+          for (const LeasedSlice& slice : report.lease.slices) {
+            if (random() % 3 == 0) continue;
+            if (!machine.SliceReported(report.worker, report.lease.trial, report.lease.attempt,
+                                       slice.task, slice.documents))
+              continue;
+            std::vector<int64_t> won;
+            for (const int64_t d : List(slice.documents)) {
+              if (committed[{slice.task, d}]++ == 0) won.push_back(d);
+            }
+            machine.GenerationsCommitted(slice.task, won, FileOf(machine, report.lease, slice),
+                                         report.lease.trial, report.lease.attempt);
+          }
+          if (random() % 2 == 0)
+            machine.TrialDone(report.worker, report.lease.trial, report.lease.attempt);
+        }
+      }
+    }
+    EXPECT_EQ(committed.size(), 107u);
+    EXPECT_EQ(scored.size(), 107u);
+    for (const auto& [document, times] : scored) EXPECT_EQ(times, 1);
+    EXPECT_TRUE(machine.missing().empty());
+  }
+  EXPECT_GT(shortened, 100);
+  EXPECT_GT(copied, 100);
+  EXPECT_GT(withdrawn, 50);
+}
+
+// One trial of ten documents of a second each, on one of two workers, at time 0.
+struct Straggler {
+  explicit Straggler(int attempts = 3) : machine({.attempts_max = attempts}, {}) {
+    machine.SetTasks({{"t", 10}});
+    PlanSetup setup;
+    setup.devices = 1;
+    setup.places = 16;
+    setup.costs = {0.1, 0.01};
+    machine.Plan(setup);
+    lease = *machine.LeaseTrial("slow"_p, 0);
+    EXPECT_EQ(lease.slices[0].documents, (DocumentRange{0, 10}));
+    machine.Progressed("slow"_p, lease.trial, lease.attempt, 0, 1, kSecond);
+  }
+  static constexpr int64_t kSecond = 1'000'000;
+  // Ten documents of a second each and a lease. The trial is late after twice that time and a
+  // second.
+  static constexpr int64_t kLate = 22 * kSecond;
+  RunMachine machine;
+  TrialLease lease;
+};
+
+TEST(RunMachine, WhatIsLateIsLeasedASecondTimeToWhoIsIdle) {
+  Straggler s;
+  EXPECT_FALSE(s.machine.LeaseCopy("idle"_p, s.kSecond)) << "it is not late";
+  EXPECT_FALSE(s.machine.LeaseCopy("slow"_p, s.kLate)) << "nobody helps itself";
+  const auto copy = s.machine.LeaseCopy("idle"_p, s.kLate);
+  ASSERT_TRUE(copy) << "also when it has said nothing for long";
+  EXPECT_NE(copy->trial, s.lease.trial);
+  EXPECT_EQ(copy->slices[0].documents, (DocumentRange{0, 10}));
+  EXPECT_EQ(FileOf(s.machine, *copy, copy->slices[0]), "generations/t/1.1-0.jsonl");
+  EXPECT_EQ(copy->slices[0].salvage, (std::vector<std::string>{"generations/t/0.1-0.jsonl",
+                                                               "generations/t/0.1-0.jsonl.part"}));
+  EXPECT_FALSE(s.machine.LeaseCopy("third"_p, s.kLate)) << "one copy at a time";
+  EXPECT_TRUE(s.machine.Relieve("third"_p, s.kLate).empty());
+}
+
+TEST(RunMachine, TheCopyComesFirst) {
+  Straggler s;
+  const TrialLease copy = *s.machine.LeaseCopy("idle"_p, s.kLate);
+  EXPECT_TRUE(s.machine.SliceReported("idle"_p, copy.trial, copy.attempt, 0, {0, 10}));
+  const auto withdrawn = s.machine.TakeWithdrawn();
+  ASSERT_EQ(withdrawn.size(), 1u);
+  EXPECT_EQ(withdrawn[0].worker, "slow"_p);
+  EXPECT_EQ(withdrawn[0].trial, s.lease.trial);
+  EXPECT_EQ(withdrawn[0].attempt, s.lease.attempt);
+  EXPECT_FALSE(s.machine.SliceReported("slow"_p, s.lease.trial, s.lease.attempt, 0, {0, 10}))
+      << "a duplicate";
+  EXPECT_FALSE(s.machine.TrialDone("slow"_p, s.lease.trial, s.lease.attempt));
+  EXPECT_TRUE(s.machine.TrialDone("idle"_p, copy.trial, copy.attempt));
+  EXPECT_TRUE(s.machine.trials_idle());
+  EXPECT_TRUE(s.machine.missing().empty());
+}
+
+TEST(RunMachine, TheOriginalComesFirst) {
+  Straggler s;
+  const TrialLease copy = *s.machine.LeaseCopy("idle"_p, s.kLate);
+  EXPECT_TRUE(s.machine.SliceReported("slow"_p, s.lease.trial, s.lease.attempt, 0, {0, 10}));
+  const auto withdrawn = s.machine.TakeWithdrawn();
+  ASSERT_EQ(withdrawn.size(), 1u);
+  EXPECT_EQ(withdrawn[0].worker, "idle"_p);
+  EXPECT_EQ(withdrawn[0].trial, copy.trial);
+  EXPECT_FALSE(s.machine.SliceReported("idle"_p, copy.trial, copy.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.TrialDone("slow"_p, s.lease.trial, s.lease.attempt));
+  EXPECT_TRUE(s.machine.trials_idle());
+}
+
+TEST(RunMachine, ACopyThatFailsIsNoFailureOfItsTrial) {
+  Straggler s(1);
+  for (int copies = 0; copies < Doubling::kCopiesMax; ++copies) {
+    const auto copy = s.machine.LeaseCopy("idle"_p, s.kLate);
+    ASSERT_TRUE(copy);
+    if (copies == 0) {
+      EXPECT_TRUE(
+          s.machine.TrialFailed("idle"_p, copy->trial, copy->attempt, "out of memory", true));
+    } else {
+      s.machine.WorkerLost("idle"_p, "killed");
+    }
+    EXPECT_FALSE(s.machine.has_trials());
+    EXPECT_FALSE(s.machine.SliceReported("idle"_p, copy->trial, copy->attempt, 0, {0, 10}));
+  }
+  EXPECT_FALSE(s.machine.LeaseCopy("idle"_p, 10 * s.kLate)) << "enough of them";
+  EXPECT_TRUE(s.machine.SliceReported("slow"_p, s.lease.trial, s.lease.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.TrialDone("slow"_p, s.lease.trial, s.lease.attempt));
+  EXPECT_TRUE(s.machine.missing().empty());
+}
+
+TEST(RunMachine, TheCopySavesWhatItsTrialLost) {
+  Straggler s(1);
+  const TrialLease copy = *s.machine.LeaseCopy("idle"_p, s.kLate);
+  s.machine.WorkerLost("slow"_p, "killed");
+  EXPECT_EQ(s.machine.missing().size(), 1u) << "one attempt was all";
+  EXPECT_TRUE(s.machine.SliceReported("idle"_p, copy.trial, copy.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.TrialDone("idle"_p, copy.trial, copy.attempt));
+  EXPECT_TRUE(s.machine.missing().empty());
+  EXPECT_TRUE(s.machine.TakeWithdrawn().empty()) << "nobody has it any more";
+  EXPECT_TRUE(s.machine.trials_idle());
+}
+
+TEST(RunMachine, ATrialThatWaitsAgainIsNotBegunOnceItsCopyIsThere) {
+  Straggler s;
+  const TrialLease copy = *s.machine.LeaseCopy("idle"_p, s.kLate);
+  s.machine.WorkerLost("slow"_p, "killed");
+  EXPECT_TRUE(s.machine.has_trials());
+  EXPECT_TRUE(s.machine.SliceReported("idle"_p, copy.trial, copy.attempt, 0, {0, 10}));
+  EXPECT_FALSE(s.machine.has_trials());
+  EXPECT_FALSE(s.machine.LeaseTrial("third"_p, s.kLate));
+  EXPECT_TRUE(s.machine.TrialDone("idle"_p, copy.trial, copy.attempt));
+  EXPECT_TRUE(s.machine.trials_idle());
+}
+
+TEST(RunMachine, WhatAWorkerGivesBackIsOpenAgain) {
+  RunMachine machine = Whole({{"t", 10}});
+  const TrialLease lease = *machine.LeaseTrial("slow"_p, 0);
+  EXPECT_FALSE(machine.LeaseTrial("idle"_p, 0));
+  EXPECT_FALSE(machine.Shortened("slow"_p, lease.trial, lease.attempt, 0, 0, 10))
+      << "nothing is given back";
+  EXPECT_FALSE(machine.Shortened("slow"_p, lease.trial, lease.attempt, 0, 3, 6))
+      << "no slice begins there";
+  EXPECT_FALSE(machine.Shortened("slow"_p, lease.trial, lease.attempt + 1, 0, 0, 6))
+      << "another attempt";
+  EXPECT_TRUE(machine.Shortened("slow"_p, lease.trial, lease.attempt, 0, 0, 6));
+  EXPECT_TRUE(machine.has_trials());
+  const TrialLease rest = *machine.LeaseTrial("idle"_p, 0);
+  EXPECT_EQ(rest.slices[0].documents, (DocumentRange{6, 10}));
+  EXPECT_FALSE(machine.SliceReported("slow"_p, lease.trial, lease.attempt, 0, {0, 10}))
+      << "its old length";
+  EXPECT_TRUE(machine.SliceReported("slow"_p, lease.trial, lease.attempt, 0, {0, 6}));
+  EXPECT_TRUE(machine.TrialDone("slow"_p, lease.trial, lease.attempt));
+  EXPECT_TRUE(machine.SliceReported("idle"_p, rest.trial, rest.attempt, 0, {6, 10}));
+  EXPECT_TRUE(machine.TrialDone("idle"_p, rest.trial, rest.attempt));
+  EXPECT_TRUE(machine.trials_idle());
+}
+
+TEST(RunMachine, AnIdleWorkerIsGivenHalfOfWhatAnotherHasNotBegun) {
+  RunMachine machine({}, {});
+  machine.SetTasks({{.name = "t", .documents = 100, .requests_per_document = 2}});
+  PlanSetup setup;  // documents of a second each, in one trial
+  setup.devices = 1;
+  setup.places = 4;
+  setup.costs = {1, 0.001, 1000};
+  machine.Plan(setup);
+  const TrialLease lease = *machine.LeaseTrial("slow"_p, 0);
+  ASSERT_EQ(lease.slices[0].documents, (DocumentRange{0, 100}));
+  EXPECT_TRUE(machine.Relieve("idle"_p, 0).empty()) << "nobody has said how far it is";
+  // 18 documents, and 2 in the engine
+  machine.Progressed("slow"_p, lease.trial, lease.attempt, 36, 0, 1'000'000);
+  const auto orders = machine.Relieve("idle"_p, 1'000'000);
+  ASSERT_EQ(orders.size(), 1u);
+  EXPECT_EQ(orders[0].worker, "slow"_p);
+  EXPECT_EQ(orders[0].trial, lease.trial);
+  EXPECT_EQ(orders[0].first, 0);
+  EXPECT_EQ(orders[0].end, 60) << "half of 20 to 100";
+  EXPECT_TRUE(machine.Relieve("idle"_p, 1'100'000).empty()) << "it waits for the answer";
+  EXPECT_TRUE(machine.Shortened("slow"_p, lease.trial, lease.attempt, 0, 0, 70))
+      << "more was begun than believed";
+  EXPECT_TRUE(machine.Relieve("idle"_p, 1'200'000).empty()) << "there is something to lease";
+  EXPECT_EQ(machine.LeaseTrial("idle"_p, 1'200'000)->slices[0].documents, (DocumentRange{70, 100}));
+  machine.Progressed("slow"_p, lease.trial, lease.attempt, 138, 0, 1'300'000);
+  EXPECT_TRUE(machine.Relieve("third"_p, 1'300'000).empty())
+      << "all is begun, and of the other's nothing is known";
+}
+
+TEST(RunMachine, WhatIsMeasuredCorrectsWhatIsExpected) {
+  RunMachine machine({}, {});
+  machine.SetTasks({{"t", 100}});
+  Prior prior;
+  prior.estimate.device_s = 1;
+  prior.estimate.documents = 100;
+  prior.weight = 10;
+  machine.Expect(0, prior);
+  machine.Plan({});
+  machine.Measured("w"_p, 0, 30, 90, 4);
+  machine.MeasuredScoring(0, 30, 6);
+  EXPECT_DOUBLE_EQ(machine.estimate(0).device_s, (10 * 1 + 90) / 40.0);
+  EXPECT_DOUBLE_EQ(machine.estimate(0).score_s, 6 / 40.0);
+  EXPECT_DOUBLE_EQ(machine.estimate(0).request_s, 4);
+  machine.Overdue(0, 3);
+  EXPECT_DOUBLE_EQ(machine.estimate(0).request_s, 4);
+  machine.Overdue(0, 9);
+  EXPECT_DOUBLE_EQ(machine.estimate(0).request_s, 9) << "before it ends";
+}
+
+}  // namespace
+}  // namespace evald
