@@ -1,4 +1,5 @@
 """evald agent: hosts that share no files with the service, connections that go bad, hosts that go away."""
+import contextlib
 import hashlib
 import http.client
 import json
@@ -576,11 +577,11 @@ class LyingAgents(Agents):
         run = self.finished(run)
         self.assertEqual(run["state"], "done", f"{run}\n{self.log_text()}")
 
-    def play(self, agent, answer, scores=False):
-        """Answers orders to start and to load. `answer(message)` handles other messages first. With `scores` the
-        agent plays a metric process instead of a worker."""
+    def play(self, agent, answer, scores=False, until=lambda: False):
+        """Answers orders to start and to load, to the run's end or until `until()` holds. `answer(message)` handles
+        other messages first. With `scores` the agent plays a metric process instead of a worker."""
         end = time.monotonic() + 60
-        while time.monotonic() < end:
+        while time.monotonic() < end and not until():
             message = agent.hear(1)
             if message == {}:
                 return
@@ -680,14 +681,33 @@ class LyingAgents(Agents):
                                           "cpu_seconds": 0.1, "slot_seconds": 0.1, "attempt": message["attempt"]})
                 return True
             return False
-        for kind in ("scores", "generations"):  # once this host's metric process is idle, it gets each job at once
+        for kind, program in (("scores", "evald-metric"), ("generations", "evald-worker")):
             agent = self.agent(kind)
             agent.ready()
             run = self.submit(engine={"name": "emulated", "delay_ms": 30, "concurrency": 4})
+            had_a_part = lambda: any(f"/{kind}/" in file for file in given)
+            with self.stopped(program, run):
+                self.play(agent, garbage, scores=kind == "scores", until=had_a_part)
+            self.assertTrue(had_a_part(), f"it had no part in the run\n{self.log_text()}")
             self.play(agent, garbage, scores=kind == "scores")
-            self.assertTrue([file for file in given if f"/{kind}/" in file], "it had no part in the run")
             self.assert_done(run)
             agent.close()
+
+    @contextlib.contextmanager
+    def stopped(self, program, run):
+        """The service's own processes of this program stand still, so another host's get their part of the run."""
+        self.wait_for("its begin", lambda: self.run_of(run)["state"] != "queued")
+        self.call("POST", f"/v1/runs/{run['id']}/pause")
+        local = ServiceCase.agent(self)
+        pids = self.wait_for(program, lambda: len(found := self.children(local, program)) == self.WORKERS and found)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            self.call("POST", f"/v1/runs/{run['id']}/resume")
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
 
     def test_an_engine_that_nobody_else_has(self):
         """The first worker to load decides on which kind of device a run is computed, but not whether it is
