@@ -55,7 +55,7 @@ class SoundFile {
       : file_(file),
         stopped_(stopped),
         prepared_(file.prepared),
-        scorer_(file.definition, nullptr) {}
+        metric_process_(file.definition, nullptr) {}
 
   void RequireGenerations() const {
     int64_t requests = 0;
@@ -85,7 +85,9 @@ class SoundFile {
   }
 
  private:
-  int RequestsOf(int64_t document) const { return scorer_.Requests(prepared_.Document(document)); }
+  int RequestsOf(int64_t document) const {
+    return metric_process_.Requests(prepared_.Document(document));
+  }
   int64_t AnswersOf(int64_t document) const {
     return int64_t{RequestsOf(document)} * file_.definition.repeats;
   }
@@ -127,7 +129,7 @@ class SoundFile {
   const ReportedFile& file_;
   const std::function<bool()>& stopped_;
   const PreparedTask prepared_;
-  const Scorer scorer_;
+  const MetricProcess metric_process_;
 };
 
 }  // namespace
