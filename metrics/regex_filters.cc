@@ -17,7 +17,8 @@ namespace evald {
 bool FindNth(const Regex& regex, std::string_view text, PythonIndex index,
              std::vector<std::string>* groups) {
   std::deque<Regex::Match> kept;  // the last few matches, as many as the index may need
-  const auto wanted = static_cast<size_t>(index.value >= 0 ? index.value + 1 : -index.value);
+  const auto at = static_cast<size_t>(index.value);  // unsigned: -index.value may not fit
+  const size_t wanted = index.value >= 0 ? at + 1 : -at;
   size_t seen = 0;
   RegexSteps steps;
   regex.ForEachMatch(

@@ -48,8 +48,8 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
   options.limits = {input.limits.line_bytes, input.limits.file_bytes};
   options.doing = hooks.doing;
   options.checker = [](const TaskDefinition& task) -> DocumentCheck {
-    return [metric_process = std::make_shared<const MetricProcess>(task, nullptr)](
-               const PreparedDocument& document) { metric_process->Check(document); };
+    return [scorer = std::make_shared<const Scorer>(task, nullptr)](
+               const PreparedDocument& document) { scorer->Check(document); };
   };
   options.prompts.system_instruction = input.prompts.system_instruction;
   options.prompts.fewshot_as_multiturn = input.prompts.Multiturn();
@@ -75,7 +75,7 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
   PreparedTask prepared(task.prepared);
   task.definition = TaskFromJson(prepared.task(), (task.prepared / "task.json").string());
   // So that an unknown metric is found now, and not after hours
-  const MetricProcess scorable(task.definition, nullptr);
+  const Scorer scorable(task.definition, nullptr);
   if (tokenizer != nullptr) {
     options.doing(fmt::format("task '{}': making tokens", leaf.name));
     task.tokenizer_key = tokenizer->key();
@@ -95,7 +95,7 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
 Json ExpectedEntry(const LeafTask& leaf, const TaskDefinition& task) {
   Json entry = {{"name", task.name}, {"alias", task.alias}, {"sample_len", 1}};
   try {
-    for (const auto& [metric, filter] : MetricProcess(task, nullptr).Metrics())
+    for (const auto& [metric, filter] : Scorer(task, nullptr).Metrics())
       entry[metric + "," + filter] = 0.0;
   } catch (Error& e) {
     e.AddContext(leaf.where);

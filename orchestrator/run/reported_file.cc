@@ -55,7 +55,7 @@ class SoundFile {
       : file_(file),
         stopped_(stopped),
         prepared_(file.prepared),
-        metric_process_(file.definition, nullptr) {}
+        scorer_(file.definition, nullptr) {}
 
   void RequireGenerations() const {
     int64_t requests = 0;
@@ -85,9 +85,7 @@ class SoundFile {
   }
 
  private:
-  int RequestsOf(int64_t document) const {
-    return metric_process_.Requests(prepared_.Document(document));
-  }
+  int RequestsOf(int64_t document) const { return scorer_.Requests(prepared_.Document(document)); }
   int64_t AnswersOf(int64_t document) const {
     return int64_t{RequestsOf(document)} * file_.definition.repeats;
   }
@@ -129,7 +127,7 @@ class SoundFile {
   const ReportedFile& file_;
   const std::function<bool()>& stopped_;
   const PreparedTask prepared_;
-  const MetricProcess metric_process_;
+  const Scorer scorer_;
 };
 
 }  // namespace

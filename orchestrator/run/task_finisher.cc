@@ -64,7 +64,7 @@ struct Aggregated {
 // Writes the samples to disk and returns their hash.
 std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggregated* out) {
   const PreparedTask prepared(task.prepared);
-  const MetricProcess metric_process(task.definition, nullptr);
+  const Scorer scorer(task.definition, nullptr);
   const Readers<ScoreReader> scores(task.score_files, task.score_of, stopped);
   const Readers<GenerationReader> generations(task.generation_files, task.generation_of, stopped);
   out->numbers.resize(task.score_of.size());
@@ -81,7 +81,7 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggrega
     return score;
   };
   source.generations = [&](int64_t document) {
-    const int requests = metric_process.Requests(prepared.Document(document));
+    const int requests = scorer.Requests(prepared.Document(document));
     const auto at = static_cast<size_t>(document);
     std::vector<Generation> answers =
         generations[task.generation_of.at(at)].Read(document, requests, task.definition.repeats);

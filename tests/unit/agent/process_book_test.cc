@@ -14,7 +14,7 @@ SliceDone SliceOf(int64_t trial, int attempt) {
   return slice;
 }
 
-class ProcessBookTest : public testing::Test {
+class ProcessBookTest : public ::testing::Test {
  protected:
   void SetUp() override {
     book_.Started({"w0", "evald-worker", {"--seed", "1"}, "tag"});

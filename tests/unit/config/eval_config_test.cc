@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-std::string Problem(const std::string& text, const std::vector<std::string>& set = {}) {
+std::string ProblemOf(const std::string& text, const std::vector<std::string>& set = {}) {
   return CaughtText([&] { ParseEvalConfig(text, "/somewhere/eval.yaml", {set, ""}); },
                     ErrorKind::kUsage);
 }
@@ -29,8 +29,8 @@ constexpr const char* kPlain =
     "  count: 2\n";
 
 TEST(EvalConfig, ErrorsOfTheFileNameItsLine) {
-  EXPECT_EQ(Problem(kPlain), "");
-  EXPECT_THAT(Problem(std::string(kPlain) + "  thread: 1\n"),
+  EXPECT_EQ(ProblemOf(kPlain), "");
+  EXPECT_THAT(ProblemOf(std::string(kPlain) + "  thread: 1\n"),
               AllOf(StartsWith("/somewhere/eval.yaml:5: unknown key 'workers.thread'"),
                     HasSubstr("did you mean 'threads'")));
 }
@@ -49,31 +49,31 @@ TEST(EvalConfig, ErrorsOfSetNameTheAssignment) {
       {"workers", "--set workers: expected key.path=value"},
   };
   for (const auto& [assignment, problem] : cases) {
-    EXPECT_THAT(Problem(kPlain, {assignment}),
+    EXPECT_THAT(ProblemOf(kPlain, {assignment}),
                 AllOf(StartsWith(problem), Not(HasSubstr("eval.yaml"))));
   }
   // A fault in the file is reported as the file's.
-  EXPECT_THAT(Problem(std::string(kPlain) + "  thread: 1\n", {"workers.count=3"}),
+  EXPECT_THAT(ProblemOf(std::string(kPlain) + "  thread: 1\n", {"workers.count=3"}),
               StartsWith("/somewhere/eval.yaml:5: unknown key 'workers.thread'"));
 }
 
 TEST(EvalConfig, ATabIsCalledATab) {
   const std::string sentence = " is indented by a tab; YAML is indented by spaces";
-  EXPECT_THAT(Problem("tasks: [gsm8k]\nengine:\n\tname: emulated\n"),
+  EXPECT_THAT(ProblemOf("tasks: [gsm8k]\nengine:\n\tname: emulated\n"),
               HasSubstr("eval.yaml:3: not YAML: line 3" + sentence));
-  EXPECT_THAT(Problem("tasks:\n  - gsm8k\n\t- mmlu\n"),
+  EXPECT_THAT(ProblemOf("tasks:\n  - gsm8k\n\t- mmlu\n"),
               HasSubstr("eval.yaml:3: not YAML: line 3" + sentence));
-  EXPECT_THAT(Problem("\ttasks: [gsm8k]\n"), HasSubstr("line 1" + sentence));
-  EXPECT_THAT(Problem("tasks:\n\t- gsm8k\n"), HasSubstr("line 2" + sentence));
-  EXPECT_EQ(Problem("{\n\t\"tasks\": [\"gsm8k\"],\n\t\"engine\": {\"name\": \"emulated\"}\n}\n"),
+  EXPECT_THAT(ProblemOf("\ttasks: [gsm8k]\n"), HasSubstr("line 1" + sentence));
+  EXPECT_THAT(ProblemOf("tasks:\n\t- gsm8k\n"), HasSubstr("line 2" + sentence));
+  EXPECT_EQ(ProblemOf("{\n\t\"tasks\": [\"gsm8k\"],\n\t\"engine\": {\"name\": \"emulated\"}\n}\n"),
             "")
       << "JSON may be";
 }
 
 TEST(EvalConfig, TheDataFolderIsThere) {
-  EXPECT_EQ(Problem(kPlain, {"data_dir=/tmp"}), "");
+  EXPECT_EQ(ProblemOf(kPlain, {"data_dir=/tmp"}), "");
   EXPECT_THAT(
-      Problem(std::string(kPlain) + "data_dir: nowhere\n"),
+      ProblemOf(std::string(kPlain) + "data_dir: nowhere\n"),
       StartsWith("/somewhere/eval.yaml:5: key 'data_dir': /somewhere/nowhere is not a folder"));
 }
 
@@ -102,20 +102,20 @@ TEST(EvalConfig, AMisplacedKeyIsSentWhereItBelongs) {
        "it belongs to 'gates'"},
   };
   for (const auto& [text, problem] : cases)
-    EXPECT_THAT(Problem(std::string(kPlain) + text), HasSubstr(problem)) << text;
-  EXPECT_THAT(Problem("tasks: [gsm8k]\nmodel: /tmp\n"),
+    EXPECT_THAT(ProblemOf(std::string(kPlain) + text), HasSubstr(problem)) << text;
+  EXPECT_THAT(ProblemOf("tasks: [gsm8k]\nmodel: /tmp\n"),
               HasSubstr("eval.yaml:2: unknown key 'model'; here this is 'checkpoint'"));
-  EXPECT_THAT(Problem("tsks: [gsm8k]\ncheckpoint: /tmp\n"),
+  EXPECT_THAT(ProblemOf("tsks: [gsm8k]\ncheckpoint: /tmp\n"),
               HasSubstr("eval.yaml:1: unknown key 'tsks'; did you mean 'tasks'?"));
-  EXPECT_THAT(Problem("tasks: [gsm8k]\nengine: {name: native, threads: 2}\n"),
+  EXPECT_THAT(ProblemOf("tasks: [gsm8k]\nengine: {name: native, threads: 2}\n"),
               HasSubstr("key 'engine.threads': unknown key; it belongs to 'workers'"));
-  EXPECT_THAT(Problem("tasks: [{task: gsm8k, limits: 3}]\n"),
+  EXPECT_THAT(ProblemOf("tasks: [{task: gsm8k, limits: 3}]\n"),
               HasSubstr("or did you mean 'limit'?"));
 }
 
 TEST(EvalConfig, ErrorsOfTheSandboxNameTheirKeyOnce) {
   const auto sandbox = [](const std::string& text) {
-    return Problem(std::string(kPlain) + "metrics:\n  sandbox:\n    " + text + "\n");
+    return ProblemOf(std::string(kPlain) + "metrics:\n  sandbox:\n    " + text + "\n");
   };
   EXPECT_THAT(sandbox("wall_secnds: 1"),
               StartsWith("/somewhere/eval.yaml:7: unknown key 'metrics.sandbox.wall_secnds'; did "
@@ -135,18 +135,18 @@ TEST(EvalConfig, ErrorsOfTheSandboxNameTheirKeyOnce) {
 }
 
 TEST(EvalConfig, TheModelsNameIsShortAndPlain) {
-  EXPECT_EQ(Problem(kPlain, {"name=step-1"}), "");
-  EXPECT_THAT(Problem(kPlain, {"name=" + std::string(256, 'x')}),
+  EXPECT_EQ(ProblemOf(kPlain, {"name=step-1"}), "");
+  EXPECT_THAT(ProblemOf(kPlain, {"name=" + std::string(256, 'x')}),
               HasSubstr("key 'name': must be at most 255 bytes"));
-  EXPECT_THAT(Problem(std::string(kPlain) + "name: \"\\e[2J\"\n"),
+  EXPECT_THAT(ProblemOf(std::string(kPlain) + "name: \"\\e[2J\"\n"),
               StartsWith("/somewhere/eval.yaml:5: key 'name': must be at most 255 bytes without "
                          "control characters"));
 }
 
 TEST(EvalConfig, BootstrapIterationsAreBounded) {
-  EXPECT_EQ(Problem(kPlain, {"bootstrap_iters=1000000"}), "");
-  EXPECT_EQ(Problem(kPlain, {"bootstrap_iters=0"}), "");
-  EXPECT_THAT(Problem(std::string(kPlain) + "bootstrap_iters: 1000001\n"),
+  EXPECT_EQ(ProblemOf(kPlain, {"bootstrap_iters=1000000"}), "");
+  EXPECT_EQ(ProblemOf(kPlain, {"bootstrap_iters=0"}), "");
+  EXPECT_THAT(ProblemOf(std::string(kPlain) + "bootstrap_iters: 1000001\n"),
               AllOf(StartsWith("/somewhere/eval.yaml:5: key 'bootstrap_iters': found '1000001'"),
                     HasSubstr("1000000")));
 }
@@ -181,9 +181,9 @@ TEST(EvalConfig, GenerationSettingsOfTheCheckpointAreIgnoredWhereItSays) {
       << "workers of the one serve no run of the other";
   EXPECT_EQ(ToJson(read("generation_config=checkpoint"), true), ToJson(read("seed=1234"), true));
   EXPECT_THAT(
-      Problem(text, {"generation_config=of_course"}),
+      ProblemOf(text, {"generation_config=of_course"}),
       HasSubstr("key 'generation_config': found 'of_course', expected checkpoint or ignore"));
-  EXPECT_THAT(Problem(text + "engine: {generation_config: ignore}\n", {}),
+  EXPECT_THAT(ProblemOf(text + "engine: {generation_config: ignore}\n", {}),
               HasSubstr("beside 'engine'"));
   // Engines that have their answers already do not know such a setting.
   const EvalConfig emulated =
@@ -210,32 +210,33 @@ TEST(EvalConfig, DevicesAreAskedForByNameOrCounted) {
 }
 
 TEST(EvalConfig, DevicesThatAreNoneAreRefused) {
-  EXPECT_THAT(Problem(kPlain, {"workers.count=2", "workers.devices=auto"}),
+  EXPECT_THAT(ProblemOf(kPlain, {"workers.count=2", "workers.devices=auto"}),
               HasSubstr("key 'workers.count': says how many work on the CPU; it cannot be given "
                         "together with 'devices'"));
   const std::string text = "tasks: [gsm8k]\nengine: {name: emulated}\nworkers:\n  devices: ";
-  EXPECT_THAT(Problem(text + "cuda:0\n"),
+  EXPECT_THAT(ProblemOf(text + "cuda:0\n"),
               StartsWith("/somewhere/eval.yaml:4: key 'workers.devices': found 'cuda:0', expected "
                          "auto, cuda:all,"));
-  EXPECT_THAT(Problem(text + "[]\n"), StartsWith("/somewhere/eval.yaml:4: key 'workers.devices': "
-                                                 "found an empty list, expected auto, cuda:all,"));
-  EXPECT_THAT(Problem("tasks: [gsm8k]\nengine: {name: emulated}\n", {"workers.devices=[]"}),
+  EXPECT_THAT(ProblemOf(text + "[]\n"),
+              StartsWith("/somewhere/eval.yaml:4: key 'workers.devices': "
+                         "found an empty list, expected auto, cuda:all,"));
+  EXPECT_THAT(ProblemOf("tasks: [gsm8k]\nengine: {name: emulated}\n", {"workers.devices=[]"}),
               StartsWith("--set workers.devices=[]: key 'workers.devices': found an empty list"));
-  EXPECT_EQ(Problem(text + "\n"), "") << "a key without a value is one that is not given";
-  EXPECT_THAT(Problem(text + "[cpu:0, cuda:GPU-a]\n"), HasSubstr("names a CPU and a GPU"));
-  EXPECT_THAT(Problem(text + "[auto, cpu:0]\n"), HasSubstr("'auto' stands alone"));
+  EXPECT_EQ(ProblemOf(text + "\n"), "") << "a key without a value is one that is not given";
+  EXPECT_THAT(ProblemOf(text + "[cpu:0, cuda:GPU-a]\n"), HasSubstr("names a CPU and a GPU"));
+  EXPECT_THAT(ProblemOf(text + "[auto, cpu:0]\n"), HasSubstr("'auto' stands alone"));
 }
 
 TEST(EvalConfig, PromptsThatCannotBeWrittenAreRefused) {
   const std::string text = std::string(kPlain) + "checkpoint: /tmp\n";
-  EXPECT_THAT(Problem(text, {"chat_template=7"}),
+  EXPECT_THAT(ProblemOf(text, {"chat_template=7"}),
               HasSubstr("key 'chat_template': found 7, expected true, false or"));
-  EXPECT_THAT(Problem(kPlain, {"chat_template=true"}), HasSubstr("needs a checkpoint"));
-  EXPECT_THAT(Problem(text, {"fewshot_as_multiturn=true"}),
+  EXPECT_THAT(ProblemOf(kPlain, {"chat_template=true"}), HasSubstr("needs a checkpoint"));
+  EXPECT_THAT(ProblemOf(text, {"fewshot_as_multiturn=true"}),
               HasSubstr("there are turns only with 'chat_template'"));
   for (const char* day :
        {"2026-1-31", "2026-06-31", "2026-01-31T00:00", "2026-01-31T24:61:00", "today"}) {
-    EXPECT_THAT(Problem(text, {fmt::format("chat_date={}", day)}),
+    EXPECT_THAT(ProblemOf(text, {fmt::format("chat_date={}", day)}),
                 HasSubstr("expected a day such as 2026-01-31"))
         << day;
   }
@@ -297,17 +298,17 @@ std::string ManyLaughs(int levels) {
 TEST(EvalConfig, AliasesThatExplodeAreRefused) {
   const std::string engine = "tasks: [gsm8k]\nengine:\n  name: emulated\n";
   // 9^40 words could never be written out.
-  EXPECT_THAT(Problem(engine + ManyLaughs(40)), HasSubstr("aliases written out"));
-  EXPECT_THAT(Problem(engine + ManyLaughs(40), {"engine.name=openai"}),
+  EXPECT_THAT(ProblemOf(engine + ManyLaughs(40)), HasSubstr("aliases written out"));
+  EXPECT_THAT(ProblemOf(engine + ManyLaughs(40), {"engine.name=openai"}),
               HasSubstr("aliases written out"));
   const std::string long_text(1 << 20, 'x');
   std::string texts = engine + "  t: &t " + long_text + "\n  all: [*t";
   for (int i = 0; i < 1000; ++i) texts += ", *t";
-  EXPECT_THAT(Problem(texts + "]\n"), HasSubstr("of text, aliases written out"));
-  EXPECT_THAT(Problem(engine + "  loop: &l [*l, *l, *l]\n"), Not(""));
-  EXPECT_THAT(Problem(engine + "  deep: " + std::string(200, '[') + std::string(200, ']') + "\n"),
+  EXPECT_THAT(ProblemOf(texts + "]\n"), HasSubstr("of text, aliases written out"));
+  EXPECT_THAT(ProblemOf(engine + "  loop: &l [*l, *l, *l]\n"), Not(""));
+  EXPECT_THAT(ProblemOf(engine + "  deep: " + std::string(200, '[') + std::string(200, ']') + "\n"),
               HasSubstr("deep"));
-  EXPECT_NE(Problem(engine + "  deep: " + std::string(100'000, '[') + "\n"), "");
+  EXPECT_NE(ProblemOf(engine + "  deep: " + std::string(100'000, '[') + "\n"), "");
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ Documents ReadCase(const Json& given) {
 }
 
 // Files that the harness reads and evald refuses. docs/tasks.md lists them.
-bool MayRefuse(const std::string& name) {
+bool MayRefuseRows(const std::string& name) {
   static const std::set<std::string> kNames = {
       "splits, mixed where text is",
       "files, mixed where text is",
@@ -71,7 +71,7 @@ void Compare(const Json& given, bool refusals_count) {
     documents = ReadCase(given);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInput) << name << ": " << error.what();
-    const bool expected = given.contains("error") || MayRefuse(name);
+    const bool expected = given.contains("error") || MayRefuseRows(name);
     if (refusals_count) {
       EXPECT_TRUE(expected) << name << ": " << error.what();
     }
@@ -79,7 +79,7 @@ void Compare(const Json& given, bool refusals_count) {
     return;
   }
   ASSERT_FALSE(given.contains("error")) << name << ": the harness refuses this: " << given["error"];
-  EXPECT_FALSE(MayRefuse(name)) << name;
+  EXPECT_FALSE(MayRefuseRows(name)) << name;
   const size_t count = documents.rows.size();
   ASSERT_EQ(count, given["count"].get<size_t>()) << name;
   for (size_t i = 0; i < given["rows"].size(); ++i) {

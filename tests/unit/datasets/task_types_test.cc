@@ -17,7 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr const char* kData =
+constexpr const char* kTypedRows =
     "{\"q\":\"x\",\"a\":\"1\"}\n{\"q\":\"y\",\"a\":\"2\"}\n{\"q\":\"z\",\"a\":\"3\"}\n";
 
 /// Prepares a task and scores some answer to it. Throws the errors of both.
@@ -138,7 +138,7 @@ class TaskTypes : public ::testing::Test {
 
   // One line for each case that is neither accepted nor refused as it should be.
   std::string Problems() {
-    scratch_.Write("t/d.jsonl", kData);
+    scratch_.Write("t/d.jsonl", kTypedRows);
     const TaskRegistry registry({scratch_ / "t"});
     std::string problems;
     for (const Case& one : cases_) problems += Problem(registry, one);
@@ -296,10 +296,10 @@ TEST_F(TaskTypes, EveryKeyOfAGroup) {
 }
 
 /// The error of a file; "" if there is none.
-std::string Refusal(const std::string& yaml) {
+std::string RefusalOfType(const std::string& yaml) {
   const TemporaryFolder scratch;
   scratch.Write("t/t.yaml", yaml);
-  scratch.Write("t/d.jsonl", kData);
+  scratch.Write("t/d.jsonl", kTypedRows);
   return CaughtText(
       [&] { PrepareAndScore(TaskRegistry({scratch / "t"}), "t", scratch / "cache"); });
 }
@@ -307,10 +307,10 @@ std::string Refusal(const std::string& yaml) {
 TEST(TaskFiles, AnIntegerBeyond64BitsNamesItsKey) {
   const std::string text = TaskWith(kGenerate, "num_fewshot", "9223372036854775808");
   EXPECT_THAT(
-      Refusal(text),
+      RefusalOfType(text),
       HasSubstr("t.yaml:6: key 'num_fewshot': the integer 9223372036854775808 is beyond 64 bits"));
   // Also if the integer keeps evald from reading the task's name.
-  EXPECT_THAT(Refusal("{\"task\": \"t\", \"num_fewshot\": 9223372036854775808}\n"),
+  EXPECT_THAT(RefusalOfType("{\"task\": \"t\", \"num_fewshot\": 9223372036854775808}\n"),
               AllOf(HasSubstr("there is no task, group or tag 't'"),
                     HasSubstr("t.yaml:1: key 'num_fewshot': the integer")));
 }
@@ -318,16 +318,16 @@ TEST(TaskFiles, AnIntegerBeyond64BitsNamesItsKey) {
 TEST(TaskFiles, ATargetThatCannotBeScoredIsRefusedWhenItIsPrepared) {
   std::map<std::string, std::string> zero = kGenerate;
   zero.erase("num_fewshot");
-  EXPECT_THAT(Refusal(TaskWith(zero, "doc_to_target", "[null]")),
+  EXPECT_THAT(RefusalOfType(TaskWith(zero, "doc_to_target", "[null]")),
               AllOf(HasSubstr("d.jsonl:1: task 't': the task at "),
                     HasSubstr("t.yaml:6: doc_to_target gives [null], expected text")));
-  EXPECT_THAT(Refusal(TaskWith(kChoice, "doc_to_target", "[x]")),
+  EXPECT_THAT(RefusalOfType(TaskWith(kChoice, "doc_to_target", "[x]")),
               HasSubstr("doc_to_target gives ['x'], expected a list of labels"));
 }
 
 TEST(TaskFiles, ATabIsCalledATab) {
   EXPECT_THAT(
-      Refusal("task: t\ndataset_kwargs:\n\tdata_files: d.jsonl\n"),
+      RefusalOfType("task: t\ndataset_kwargs:\n\tdata_files: d.jsonl\n"),
       HasSubstr("t.yaml:3: broken YAML: line 3 is indented by a tab; YAML is indented by spaces"));
 }
 

@@ -199,7 +199,7 @@ TEST(PeerOwner, BothWaysOfAskingSayTheSame) {
 
 // ---- a server that a process of another user calls
 
-Router Routes() {
+Router OwnerRoutes() {
   Router router;
   const Handler hello = [](const auto&, const Responder& answer) {
     answer(JsonResponse(200, "{}"));
@@ -226,7 +226,7 @@ int StatusFor(uid_t uid, uint16_t port, const std::string& request, bool close_a
 
 TEST(PeerOwner, AServerWithoutTokensRefusesOtherUsersWhateverTheyAsk) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can call as another user";
-  Server server({}, Routes());
+  Server server({}, OwnerRoutes());
   for (const char* path : {"/read", "/healthz", "/none"}) {
     EXPECT_EQ(StatusFor(kOther, server.port(), Ask("GET", path)), 403 % 256) << path;
   }
@@ -238,7 +238,7 @@ TEST(PeerOwner, AServerWithTokensAsksForThoseOnly) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can call as another user";
   ServerOptions options;
   options.tokens.Add("reader", Role::kRead, "token-of-the-reader");
-  Server server(options, Routes());
+  Server server(options, OwnerRoutes());
   EXPECT_EQ(StatusFor(kOther, server.port(),
                       Ask("GET", "/read", "Authorization: Bearer token-of-the-reader\r\n")),
             200);
@@ -249,7 +249,7 @@ TEST(PeerOwner, OtherUsersTakeNoPlaceOfTheOwnUser) {
   ServerOptions options;
   options.connections_max = 4;
   options.connections_per_client_max = 4;
-  Server server(options, Routes());
+  Server server(options, OwnerRoutes());
   int ready[2], over[2];
   ASSERT_EQ(::pipe(ready), 0);
   ASSERT_EQ(::pipe(over), 0);

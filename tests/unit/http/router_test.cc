@@ -23,7 +23,7 @@ Router Sample() {
   return router;
 }
 
-Request Asking(const std::string& method, const std::string& target) {
+Request AskingFor(const std::string& method, const std::string& target) {
   Request request;
   request.method = method;
   request.target = target;
@@ -32,7 +32,7 @@ Request Asking(const std::string& method, const std::string& target) {
 }
 
 int Refusal(const std::string& method, const std::string& target, std::string* allow = nullptr) {
-  Request request = Asking(method, target);
+  Request request = AskingFor(method, target);
   try {
     Sample().Find(&request);
   } catch (const ProblemError& error) {
@@ -44,26 +44,26 @@ int Refusal(const std::string& method, const std::string& target, std::string* a
 }
 
 TEST(Router, FindsRoutesAndParameters) {
-  Request request = Asking("GET", "/runs/a%2Fb/samples/gsm8k");
+  Request request = AskingFor("GET", "/runs/a%2Fb/samples/gsm8k");
   EXPECT_EQ(Sample().Find(&request).path, "/runs/{run}/samples/{task}");
   EXPECT_EQ(request.parameters.at("run"), "a/b");
   EXPECT_EQ(request.parameters.at("task"), "gsm8k");
 }
 
 TEST(Router, FixedSegmentsWin) {
-  Request request = Asking("GET", "/runs/latest");
+  Request request = AskingFor("GET", "/runs/latest");
   EXPECT_EQ(Sample().Find(&request).path, "/runs/latest");
   EXPECT_TRUE(request.parameters.empty());
 }
 
 TEST(Router, TakesTheRestOfThePath) {
-  Request request = Asking("GET", "/assets/a/b.js");
+  Request request = AskingFor("GET", "/assets/a/b.js");
   Sample().Find(&request);
   EXPECT_EQ(request.parameters.at("file"), "a/b.js");
 }
 
 TEST(Router, HeadIsGet) {
-  Request request = Asking("HEAD", "/");
+  Request request = AskingFor("HEAD", "/");
   EXPECT_EQ(Sample().Find(&request).path, "/");
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-Request Get(const std::string& url) {
+Request GetOf(const std::string& url) {
   Request request;
   request.url = url;
   request.limits.total = kPatience;
@@ -41,7 +41,8 @@ TEST(Transfers, GiveEachCallItsOwnAnswer) {
   });
   Transfers transfers;
   for (int round = 0; round < 2; ++round) {
-    for (uint64_t i = 0; i < 16; ++i) transfers.Start(i, Get(server.url("/" + std::to_string(i))));
+    for (uint64_t i = 0; i < 16; ++i)
+      transfers.Start(i, GetOf(server.url("/" + std::to_string(i))));
     EXPECT_EQ(transfers.pending(), 16u);
     std::set<uint64_t> seen;
     for (const auto& ended : Finish(&transfers)) {
@@ -60,9 +61,9 @@ TEST(Transfers, AFailureIsOneCallsOwn) {
     return Answer(200, "fine");
   });
   Transfers transfers;
-  transfers.Start(1, Get(server.url("/bad")));
-  transfers.Start(2, Get(server.url("/good")));
-  Request thrower = Get(server.url("/good"));
+  transfers.Start(1, GetOf(server.url("/bad")));
+  transfers.Start(2, GetOf(server.url("/good")));
+  Request thrower = GetOf(server.url("/good"));
   thrower.sink = [](std::string_view) -> bool { throw std::runtime_error("full"); };
   transfers.Start(3, thrower);
   for (const auto& [id, response] : Finish(&transfers)) {
@@ -77,7 +78,7 @@ TEST(Transfers, PollWaitsNoLongerThanItsBudget) {
   ScriptedServer server([](const std::string&) { return Script{"", kPatience}; });
   Transfers transfers;
   EXPECT_TRUE(transfers.Poll(kPatience).empty()) << "nothing is under way";
-  transfers.Start(1, Get(server.url()));
+  transfers.Start(1, GetOf(server.url()));
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(transfers.Poll(milliseconds(100)).empty());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, kPatience / 2);

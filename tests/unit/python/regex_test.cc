@@ -12,7 +12,7 @@
 namespace evald {
 namespace {
 
-Json Golden() {
+Json RegexGolden() {
   const std::string path = EVALD_SOURCE_DIR "/tests/golden/metrics/python_regex.json";
   return ParseJson(ReadFile(path), path);
 }
@@ -35,7 +35,7 @@ Json Found(const Regex& regex, const std::string& text) {
 }
 
 TEST(PythonRegex, FindsWhatPythonFinds) {
-  const Json golden = Golden();
+  const Json golden = RegexGolden();
   ASSERT_GT(golden["found"].size(), 100U);
   for (const Json& entry : golden["found"]) {
     const PythonRegex regex(entry[0].get<std::string>());
@@ -51,7 +51,7 @@ TEST(PythonRegex, FindsWhatPythonFinds) {
 }
 
 TEST(PythonRegex, RefusesWhatPythonRefuses) {
-  const Json golden = Golden();
+  const Json golden = RegexGolden();
   ASSERT_GT(golden["refused"].size(), 20U);
   for (const Json& pattern : golden["refused"]) {
     const Error e = Caught([&] { PythonRegex regex(pattern.get<std::string>()); });

@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kExample = fs::path(EVALD_SOURCE_DIR) / "examples/quickstart/checkpoints/step-00100";
+const fs::path kExampleStep =
+    fs::path(EVALD_SOURCE_DIR) / "examples/quickstart/checkpoints/step-00100";
 
 class WatcherTest : public testing::Test {
  protected:
@@ -44,7 +45,7 @@ class WatcherTest : public testing::Test {
         [this](const std::string& why) { troubles_.push_back(why); }};
   }
 
-  void Add(const std::string& name) { fs::copy(kExample, folder_ / "checkpoints" / name); }
+  void Add(const std::string& name) { fs::copy(kExampleStep, folder_ / "checkpoints" / name); }
 
   TemporaryFolder folder_;
   std::string failure_;
@@ -90,10 +91,10 @@ TEST_F(WatcherTest, ACheckpointThatIsBeingWrittenIsLeftAloneUntilItIsWhole) {
   Watcher watcher(Options(), Actions());
   for (const char* file :
        {"config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
-    fs::copy(kExample / file, partial / file);
+    fs::copy(kExampleStep / file, partial / file);
     watcher.Look();
   }
-  const std::string weights = ReadFile(kExample / "model.safetensors");
+  const std::string weights = ReadFile(kExampleStep / "model.safetensors");
   for (const size_t bytes :
        {size_t{0}, size_t{7}, size_t{100}, weights.size() / 2, weights.size() - 1}) {
     std::ofstream(partial / "model.safetensors", std::ios::binary)
@@ -153,7 +154,7 @@ TEST_F(WatcherTest, NoticesWhatAppears) {
   };
   Watcher watcher(options, actions);
   watcher.Start();
-  fs::copy(kExample, folder_ / "step-9");
+  fs::copy(kExampleStep, folder_ / "step-9");
   ::usleep(100'000);
   fs::rename(folder_ / "step-9", folder_ / "checkpoints" / "step-9");
   for (int i = 0; i < 6000 && count == 0; ++i) ::usleep(10'000);
@@ -182,7 +183,7 @@ TEST_F(WatcherTest, AFolderThatMayAppearLaterIsWaitedFor) {
   for (int i = 0; i < 6000 && troubles == 0; ++i) ::usleep(10'000);
   EXPECT_EQ(troubles, 1);
   fs::create_directories(folder_ / "making");
-  fs::copy(kExample, folder_ / "making" / "step-1");
+  fs::copy(kExampleStep, folder_ / "making" / "step-1");
   fs::rename(folder_ / "making", folder_ / "later");
   for (int i = 0; i < 6000 && (count == 0 || troubles == 1); ++i) ::usleep(10'000);
   watcher.Stop();

@@ -37,12 +37,13 @@ struct Ops {
 
   static V Zero() { return V{0, 0, 0, 0}; }
   static V Set(float x) { return V{x, x, x, x}; }
-  static V Load(const float* p) {
+  // Weights of a checkpoint may begin at any byte.
+  static V Load(const void* p) {
     V v;
     std::memcpy(&v, p, sizeof v);
     return v;
   }
-  static void Store(float* p, V v) { std::memcpy(p, &v, sizeof v); }
+  static void Store(void* p, V v) { std::memcpy(p, &v, sizeof v); }
   static V Fma(V a, V b, V c) { return a * b + c; }
   static V Add(V a, V b) { return a + b; }
   static V Sub(V a, V b) { return a - b; }
