@@ -1,6 +1,11 @@
 #include "base/memory_limits.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -15,6 +20,19 @@ namespace {
 
 // Version 1 shows "no limit" as the largest multiple of the page size.
 constexpr uint64_t kUnlimited = uint64_t{1} << 60;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+#else
+constexpr bool kSanitized = false;
+#endif
 
 std::string TextOf(const fs::path& path) {
   try {
@@ -105,6 +123,22 @@ void AddHierarchy(const std::string& mountinfo, const std::string& prefix, const
 }
 
 }  // namespace
+
+bool LimitsOwnMemory() { return !kSanitized; }
+
+void LimitOwnMemory(uint64_t bytes) {
+  if (kSanitized) return;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_DATA, &limit) != 0) ThrowErrno("process", "getrlimit(RLIMIT_DATA)", errno);
+  limit.rlim_cur = limit.rlim_max = std::min<rlim_t>(limit.rlim_max, bytes);
+  if (::setrlimit(RLIMIT_DATA, &limit) != 0) ThrowErrno("process", "setrlimit(RLIMIT_DATA)", errno);
+}
+
+void OfferToOomKiller(int score) {
+  const UniqueFd file(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  const std::string text = std::to_string(score);
+  if (file && ::write(file.get(), text.data(), text.size()) < 0) return;
+}
 
 std::vector<MemoryLimit> CgroupMemory(const fs::path& proc, const std::string& prefix) {
   std::vector<MemoryLimit> limits;

@@ -20,6 +20,16 @@ struct MemoryLimit {
 /// Levels without a limit are left out.
 std::vector<MemoryLimit> CgroupMemory(const std::filesystem::path& proc, const std::string& prefix);
 
+/// Whether this build can limit its own memory. Sanitizers map terabytes, so their builds cannot.
+bool LimitsOwnMemory();
+/// Bounds the memory that this process may write to (RLIMIT_DATA: heap, stacks, private mappings,
+/// but no mapped files and no reserved addresses); beyond it, allocations fail. Does nothing unless
+/// LimitsOwnMemory(). Never raises a bound. Throws Error(kInfrastructure) if the kernel refuses.
+void LimitOwnMemory(uint64_t bytes);
+/// Makes the kernel end this process before those with a lower score (0 to 1000) if the host runs
+/// out of memory. A host may forbid it, which is no error.
+void OfferToOomKiller(int score);
+
 /// The host's available (MemAvailable) and total memory; zeros if the kernel does not say.
 MemoryLimit HostMemory();
 

@@ -14,6 +14,7 @@
 #include "datasets/sources.h"
 #include "datasets/task_set.h"
 #include "evald/error.h"
+#include "evald/task_limits.h"
 #include "prepared/prepared_task.h"
 
 namespace evald {
@@ -29,6 +30,16 @@ constexpr int kFormatVersion = 3;
 std::string EndingOf(const fs::path& path) {
   const std::string last = path.extension().string();
   return last == ".gz" ? path.stem().extension().string() + last : last;
+}
+
+void RequireFewAnswers(size_t requests, int repeats) {
+  const int64_t answers = static_cast<int64_t>(requests) * repeats;
+  if (answers <= kAnswersPerDocumentMax) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("the document has {} answers ({} requests, {} repeats), expected at most "
+                          "{}",
+                          answers, requests, repeats, kAnswersPerDocumentMax),
+              "ask for fewer repeats, or give the document fewer choices");
 }
 
 TaskDefinition DefinitionOf(const TaskConfig& config) {
@@ -128,6 +139,7 @@ class Preparation {
         PreparedDocument built =
             builder.Build(i, documents_.rows[static_cast<size_t>(i)], &requests);
         check(built);
+        RequireFewAnswers(requests.size(), task.repeats);
         return built;
       });
       writer.Add(document, requests);

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "datasets/sources.h"
 #include "evald/error.h"
+#include "evald/task_limits.h"
 #include "metrics/scoring/metrics.h"
 
 namespace evald {
@@ -251,6 +252,7 @@ class ConfigReader {
         top_.At("gen_prefix").is_null() ? Json() : Json(top_.Text("gen_prefix", ""));
     config_.num_fewshot = top_.Integer("num_fewshot", 0, 0);
     config_.repeats = top_.Integer("repeats", 1, 1);
+    RequireAtMost("repeats", "repeats", kRepeatsMax, static_cast<size_t>(config_.repeats));
     config_.unsafe_code = top_.Flag("unsafe_code", false);
     top_.Flag("should_decontaminate", false);
     config_.process_results = top_.Function("process_results");
@@ -328,6 +330,11 @@ class ConfigReader {
     config_.sampling = SamplingFromKwargs(generation_kwargs_, top_.Where("generation_kwargs"));
   }
 
+  void RequireAtMost(const char* key, const std::string& what, size_t most, size_t found) const {
+    if (found > most)
+      top_.Fail(key, fmt::format("{}: found {}, expected at most {}", what, found, most));
+  }
+
   void ReadMetrics() {
     const Json& list = top_.At("metric_list");
     if (list.is_null()) {
@@ -335,6 +342,7 @@ class ConfigReader {
       return;
     }
     if (!list.is_array()) top_.Fail("metric_list", "metric_list is not a list");
+    RequireAtMost("metric_list", "metrics in metric_list", kMetricsMax, list.size());
     for (size_t i = 0; i < list.size(); ++i) {
       config_.metrics.push_back(ReadMetric(list[i], "/metric_list/" + std::to_string(i)));
     }
@@ -390,6 +398,7 @@ class ConfigReader {
       return;
     }
     if (!list.is_array() || list.empty()) top_.Fail("filter_list", "filter_list is not a list");
+    RequireAtMost("filter_list", "pipelines in filter_list", kPipelinesMax, list.size());
     for (size_t i = 0; i < list.size(); ++i) {
       const std::string pointer = "/filter_list/" + std::to_string(i);
       const Section section(yaml_, list[i], pointer);
@@ -401,6 +410,8 @@ class ConfigReader {
       const Json& steps = section.At("filter");
       if (!steps.is_array() || steps.empty())
         section.Fail("filter", "filter is not a list of steps");
+      RequireAtMost("filter_list", fmt::format("steps in the pipeline '{}'", pipeline.name),
+                    kStepsMax, steps.size());
       for (const Json& step : steps) {
         if (!step.is_object() || !step.contains("function") || !step.at("function").is_string()) {
           section.Fail("filter", "a step of a filter is a mapping with a function");

@@ -23,11 +23,11 @@ const std::string& Prompt(const PreparedDocument& document) {
 class HumanevalPredictions : public Filter {
  public:
   Json Apply(const Json& responses, const PreparedDocument& document, Fallbacks*) const override {
-    Json programs = Json::array();
+    FilteredList programs;
     for (const Json& response : Iterate(responses)) {
-      programs.push_back(Prompt(document) + TextOf(response, "build_predictions"));
+      programs.Add(Prompt(document) + TextOf(response, "build_predictions"));
     }
-    return programs;
+    return programs.Take();
   }
 };
 
@@ -35,12 +35,12 @@ class HumanevalPredictions : public Filter {
 class HumanevalInstructPredictions : public Filter {
  public:
   Json Apply(const Json& responses, const PreparedDocument& document, Fallbacks*) const override {
-    Json programs = Json::array();
+    FilteredList programs;
     for (const Json& response : Iterate(responses)) {
       const std::string& text = TextOf(response, "build_predictions_instruct");
-      programs.push_back(Prompt(document) + text.substr(0, text.find("```")));
+      programs.Add(Prompt(document) + text.substr(0, text.find("```")));
     }
-    return programs;
+    return programs.Take();
   }
 };
 
@@ -50,7 +50,7 @@ class MbppPredictions : public Filter {
   MbppPredictions() : block_("```(?:\\w+)?\\n?(.*?)\\n?```", {.dot_all = true}) {}
 
   Json Apply(const Json& responses, const PreparedDocument&, Fallbacks* fallbacks) const override {
-    Json programs = Json::array();
+    FilteredList programs;
     for (const Json& response : Iterate(responses)) {
       const std::string& text = TextOf(response, "build_predictions");
       std::string code;
@@ -59,9 +59,9 @@ class MbppPredictions : public Filter {
         if (!FirstBlock("```" + text, &code))
           FirstBlock(language_.ReplaceAll(text, "```", &steps), &code);
       });
-      programs.push_back(code);
+      programs.Add(code);
     }
-    return programs;
+    return programs.Take();
   }
 
  private:

@@ -37,9 +37,26 @@ class EachFilter : public Filter {
   Json fallback_;
 };
 
+/// The list that a filter makes of a request's responses. Short responses may become long ones (a
+/// fallback, a prompt), so the list is bounded. Throws Error(kInput) beyond kDocumentBytesMax.
+class FilteredList {
+ public:
+  void Add(Json value);
+  Json Take() { return std::move(list_); }
+
+ private:
+  Json list_ = Json::array();
+  uint64_t bytes_ = 0;
+};
+
+/// About how many bytes of memory the value takes, at least those of its texts.
+uint64_t BytesOf(const Json& value);
+
 /// The items of Python's iteration: those of a list, or the characters of a string. Throws
-/// AnswerError for null, and Error(kInput) for anything else.
+/// AnswerError for null, and Error(kInput) for anything else, and for a text of more than
+/// kIteratedMax characters: each takes as much memory as a short text.
 std::vector<Json> Iterate(const Json& value);
+inline constexpr size_t kIteratedMax = 1'000'000;
 
 /// The response as text. Throws AnswerError for null (which the filter `map` gives without
 /// default_value), and Error(kInput) for anything else but a string.

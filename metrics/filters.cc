@@ -8,6 +8,7 @@
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
+#include "evald/task_limits.h"
 #include "metrics/filter_support.h"
 #include "python/str.h"
 #include "python/unicode.h"
@@ -22,9 +23,20 @@ std::unique_ptr<Filter> Each(EachFilter::Map map) {
 class TakeFirst : public Filter {
  public:
   Json Apply(const Json& responses, const PreparedDocument&, Fallbacks*) const override {
-    const std::vector<Json> items = Iterate(responses);
+    if (responses.is_array() && !responses.empty()) return responses.front();
+    // Of a text, the first character
+    const std::vector<Json> items = Iterate(FirstCharacterOf(responses));
     if (items.empty()) throw AnswerError("no text", "take_first: there is no response");
     return items.front();
+  }
+
+ private:
+  static Json FirstCharacterOf(const Json& responses) {
+    if (!responses.is_string()) return responses;
+    const auto& text = responses.get_ref<const std::string&>();
+    size_t end = std::min<size_t>(1, text.size());
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
+    return text.substr(0, end);
   }
 };
 
@@ -136,13 +148,36 @@ void CheckArguments(const FilterMaker& maker, const Json& kwargs) {
 }  // namespace
 
 Json EachFilter::Apply(const Json& responses, const PreparedDocument&, Fallbacks* fallbacks) const {
-  Json mapped = Json::array();
+  FilteredList mapped;
   for (const Json& response : Iterate(responses)) {
     Json value = fallback_;
     TakesAnswer(fallbacks, [&] { value = map_(response); });
-    mapped.push_back(std::move(value));
+    mapped.Add(std::move(value));
   }
-  return mapped;
+  return mapped.Take();
+}
+
+uint64_t BytesOf(const Json& value) {
+  uint64_t bytes = sizeof(Json);
+  if (value.is_string()) bytes += value.get_ref<const std::string&>().size();
+  if (value.is_array()) {
+    for (const Json& item : value) bytes += BytesOf(item);
+  }
+  if (value.is_object()) {
+    for (const auto& item : value.items()) bytes += item.key().size() + BytesOf(item.value());
+  }
+  return bytes;
+}
+
+void FilteredList::Add(Json value) {
+  bytes_ += BytesOf(value);
+  if (bytes_ > kDocumentBytesMax) {
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("the filtered responses take more than {}", HumanBytes(kDocumentBytesMax)),
+        "ask for fewer repeats or shorter answers, or shorten the filter's own texts");
+  }
+  list_.push_back(std::move(value));
 }
 
 std::vector<Json> Iterate(const Json& value) {
@@ -156,7 +191,15 @@ std::vector<Json> Iterate(const Json& value) {
     throw Error(ErrorKind::kInput,
                 fmt::format("found {}, expected a list of responses", ToLine(value)));
   }
-  for (const char32_t c : python::Decode(value.get_ref<const std::string&>())) {
+  const std::u32string characters = python::Decode(value.get_ref<const std::string&>());
+  if (characters.size() > kIteratedMax) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("found a text of {} characters, expected a list of responses",
+                            characters.size()),
+                "an earlier step gives one text in place of a list, which is taken apart into its "
+                "characters; leave that step out");
+  }
+  for (const char32_t c : characters) {
     std::string character;
     python::AppendUtf8(c, &character);
     items.emplace_back(std::move(character));

@@ -7,8 +7,11 @@
 #include "base/fail_point.h"
 #include "base/file.h"
 #include "base/jsonl.h"
+#include "base/text.h"
 #include "evald/error.h"
+#include "evald/task_limits.h"
 #include "metrics/line_index.h"
+#include "metrics/process_results.h"
 #include "metrics/scorer.h"
 #include "prepared/prepared_task.h"
 
@@ -40,6 +43,23 @@ auto Reading(Work work) -> decltype(work()) {
     if (e.kind() != ErrorKind::kInput) throw;
     throw Error(ErrorKind::kInfrastructure, e.message(), e.remedy());
   }
+}
+
+[[noreturn]] void RefuseLongScore(const protocol::Job& job, int64_t document) {
+  try {
+    ThrowTooLongScore();
+  } catch (Error& e) {
+    throw e.AddContext(fmt::format("task '{}', document {}", job.task, document));
+  }
+}
+
+// The answers to a document are in memory together: a filter may count them.
+void RequireShortAnswers(const protocol::Job& job, int64_t document, uint64_t bytes) {
+  if (bytes <= kDocumentBytesMax) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("task '{}', document {}: its answers take {}, expected at most {}",
+                          job.task, document, HumanBytes(bytes), HumanBytes(kDocumentBytesMax)),
+              "ask for fewer repeats, or for shorter answers (max_gen_toks)");
 }
 
 bool NeedsCode(const TaskDefinition& task) {
@@ -76,10 +96,12 @@ bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
     }
     const PreparedDocument document = Reading([&] { return prepared.Document(doc_id); });
     const int requests = scorer.Requests(document);
-    const auto answers =
-        Reading([&] { return generations.Read(doc_id, requests, prepared.repeats()); });
-    const ScoredDocument score = scorer.Score(document, answers);
-    scores.Append(ToLine(ToJson(score)) + "\n");
+    RequireShortAnswers(job, doc_id, generations.Bytes(doc_id));
+    auto answers = Reading([&] { return generations.Read(doc_id, requests, prepared.repeats()); });
+    const std::string line = ToLine(ToJson(scorer.Score(document, std::move(answers))));
+    if (line.size() > kScoreBytesMax) RefuseLongScore(job, doc_id);
+    scores.Append(line);
+    scores.Append("\n");
     FailPoint("metric.after_line");
     ++*done;
   }

@@ -1,8 +1,11 @@
 #include <signal.h>
 
+#include <algorithm>
+
 #include "base/command_line.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/memory_limits.h"
 #include "evald/error.h"
 #include "metrics/process.h"
 #include "metrics/sandbox_options.h"
@@ -27,6 +30,9 @@ int main(int argc, char** argv) {
     ::signal(SIGPIPE, SIG_IGN);
     options.sandbox =
         evald::SandboxOptionsFromJson(evald::ParseJson(sandbox, "--sandbox"), "--sandbox");
+    // Programs in the sandbox, which inherit the bound, have one of their own
+    evald::LimitOwnMemory(std::max(evald::kMetricMemoryMax, options.sandbox.memory_bytes));
+    evald::OfferToOomKiller(500);  // after the programs in the sandbox, which have 900
     return evald::RunMetricProcess(options);
   } catch (const evald::Error& e) {
     evald::log::Error("{}", e.what());

@@ -73,13 +73,13 @@ class MultiChoiceFilter : public Filter {
   Json Apply(const Json& responses, const PreparedDocument& document,
              Fallbacks* fallbacks) const override {
     const Choices choices = ReadChoices(document.doc);
-    Json filtered = Json::array();
+    FilteredList filtered;
     for (const Json& response : Iterate(responses)) {
       std::string match;
       if (!TakesAnswer(fallbacks, [&] { match = Letter(response, choices); })) match.clear();
-      filtered.push_back(match.empty() ? fallback_ : match);
+      filtered.Add(match.empty() ? fallback_ : match);
     }
-    return filtered;
+    return filtered.Take();
   }
 
  private:

@@ -6,12 +6,14 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "evald/error.h"
 #include "metrics/job.h"
 #include "protocol/seen_attempts.h"
@@ -191,6 +193,16 @@ void Serve(const protocol::Job& job, Sandbox* sandbox, Session* session) {
     const bool retry = e.kind() != ErrorKind::kInput && e.kind() != ErrorKind::kUsage;
     if (retry) sandbox->Drop();
     session->Send(protocol::JobFailed{job.job, retry, e.what(), job.attempt});
+  } catch (const std::bad_alloc&) {
+    const Error error(
+        ErrorKind::kInput,
+        fmt::format(
+            "task '{}', documents {} to {}: scoring takes more memory than a metric process "
+            "may have ({})",
+            job.task, job.first, job.end - 1, HumanBytes(kMetricMemoryMax)),
+        "ask for fewer repeats or shorter answers, or end the pipelines of filter_list with "
+        "take_first");
+    session->Send(protocol::JobFailed{job.job, false, error.what(), job.attempt});
   } catch (const std::exception& e) {
     session->Send(protocol::JobFailed{
         job.job, true, fmt::format("task '{}': {}", job.task, e.what()), job.attempt});

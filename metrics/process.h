@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -13,6 +14,10 @@ struct MetricProcessOptions {
   std::filesystem::path socket;  ///< the agent's Unix socket
   SandboxOptions sandbox;
 };
+
+/// The memory that a metric process may take, without its sandboxed programs. If scoring takes
+/// more, the job fails with an error that names the task, and is not tried again.
+inline constexpr uint64_t kMetricMemoryMax = uint64_t{2} << 30;
 
 /// Serves an agent: asks for one job at a time, scores it, and reports. Ends at Stop, at Drain
 /// after the last job, or if the agent is gone. A thread of its own receives messages and sends a

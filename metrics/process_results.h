@@ -49,6 +49,9 @@ std::unique_ptr<ProcessResults> MakeLikelihoodResults(const TaskDefinition& task
 std::unique_ptr<ProcessResults> MakeRollingResults(const TaskDefinition& task);
 std::unique_ptr<ProcessResults> MakeMultipleChoiceResults(const TaskDefinition& task);
 
+/// Throws Error(kInput): the scores of a document exceed kScoreBytesMax.
+[[noreturn]] void ThrowTooLongScore();
+
 /// For the output types that give a value to each metric by its name.
 struct UsedMetrics {
   std::vector<const Metric*> in_order;  ///< each once, in the harness's order; all have a value

@@ -57,13 +57,13 @@ class RegexFilter : public Filter {
         fallback_(FieldOr<std::string>(kwargs, "fallback", "[invalid]", "regex")) {}
 
   Json Apply(const Json& responses, const PreparedDocument&, Fallbacks* fallbacks) const override {
-    Json filtered = Json::array();
+    FilteredList filtered;
     for (const Json& response : Iterate(responses)) {
       std::string extracted = fallback_;
       TakesAnswer(fallbacks, [&] { extracted = Extract(response); });
-      filtered.push_back(std::move(extracted));
+      filtered.Add(std::move(extracted));
     }
-    return filtered;
+    return filtered.Take();
   }
 
  private:

@@ -6,6 +6,8 @@
 
 #include "base/text.h"
 #include "evald/error.h"
+#include "evald/task_limits.h"
+#include "metrics/filter_support.h"
 #include "metrics/filters.h"
 #include "metrics/process_results.h"
 #include "metrics/scoring/aggregations.h"
@@ -16,16 +18,33 @@
 namespace evald {
 namespace {
 
-Json Response(const Generation& generation) {
+Json Response(Generation&& generation) {
   switch (generation.kind) {
     case RequestKind::kGenerateUntil:
-      return IsUtf8(generation.text) ? generation.text : ReplaceInvalidUtf8(generation.text);
+      if (IsUtf8(generation.text)) return std::move(generation.text);
+      return ReplaceInvalidUtf8(generation.text);
     case RequestKind::kLoglikelihood:
       return Json::array({NumberToScore(generation.loglikelihood), generation.is_greedy});
     case RequestKind::kLoglikelihoodRolling:
       return NumberToScore(generation.loglikelihood);
   }
   throw Error(ErrorKind::kInternal, "a request kind without a response");
+}
+
+void RequireAtMost(size_t most, size_t found, const std::string& what) {
+  if (found <= most) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: found {}, expected at most {}", what, found, most));
+}
+
+void RequireWithinLimits(const TaskDefinition& task) {
+  RequireAtMost(kRepeatsMax, static_cast<size_t>(task.repeats), "repeats");
+  RequireAtMost(kMetricsMax, task.metrics.size(), "entries of metric_list");
+  RequireAtMost(kPipelinesMax, task.filters.size(), "pipelines of filter_list");
+  for (const FilterPipeline& pipeline : task.filters) {
+    RequireAtMost(kStepsMax, pipeline.steps.size(),
+                  fmt::format("steps of the filter pipeline '{}'", pipeline.name));
+  }
 }
 
 // Checks the first step of a pipeline: it gets as many responses as the task has repeats.
@@ -70,6 +89,13 @@ UsedMetrics UsedMetricsOf(const TaskDefinition& task) {
   return used;
 }
 
+void ThrowTooLongScore() {
+  throw Error(ErrorKind::kInput,
+              fmt::format("what the filters leave takes more than {}", HumanBytes(kScoreBytesMax)),
+              "ask for fewer repeats or shorter answers, or end the pipelines of filter_list with "
+              "take_first");
+}
+
 struct Scorer::State {
   std::string task;
   RequestKind kind;
@@ -78,9 +104,9 @@ struct Scorer::State {
 
   // The responses of each request, with repeats side by side. `generations` is in order of (idx,
   // repeat).
-  std::vector<Json> Requests(const std::vector<Generation>& generations) const {
+  std::vector<Json> Requests(std::vector<Generation> generations) const {
     std::vector<Json> requests;
-    for (const Generation& generation : generations) {
+    for (Generation& generation : generations) {
       if (generation.kind != kind) {
         throw Error(ErrorKind::kInput,
                     fmt::format("request {} was answered as {}, expected {}", generation.idx,
@@ -92,7 +118,7 @@ struct Scorer::State {
                     fmt::format("request {} has no generation", idx + 1));
       }
       if (generation.idx == idx + 1) requests.push_back(Json::array());
-      requests.back().push_back(Response(generation));
+      requests.back().push_back(Response(std::move(generation)));
     }
     return requests;
   }
@@ -122,6 +148,7 @@ struct Scorer::State {
 Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner) : state_(std::make_unique<State>()) {
   state_->task = task.name;
   try {
+    RequireWithinLimits(task);
     const OutputType& type = OutputTypeOf(task.output_type);
     state_->kind = type.kind;
     for (const MetricSpec& spec : task.metrics) CheckAggregation(spec.aggregation);
@@ -160,14 +187,18 @@ int Scorer::Requests(const PreparedDocument& document) const {
 }
 
 ScoredDocument Scorer::Score(const PreparedDocument& document,
-                             const std::vector<Generation>& generations) const {
+                             std::vector<Generation> generations) const {
   try {
-    const std::vector<Json> requests = state_->Requests(generations);
+    const std::vector<Json> requests = state_->Requests(std::move(generations));
     ScoredDocument score;
     score.doc_id = document.doc_id;
+    uint64_t bytes = 0;
     for (const FilterChain& chain : state_->filters) {
       Json detail;
       score.filters.push_back(state_->ScoreUnder(chain, document, requests, &detail));
+      const FilterScore& added = score.filters.back();
+      bytes += BytesOf(added.filtered) + BytesOf(added.metrics) + BytesOf(detail);
+      if (bytes > kScoreBytesMax) ThrowTooLongScore();
       if (detail.is_null()) continue;
       if (score.detail.is_null()) score.detail = Json::object();
       score.detail[chain.name()] = std::move(detail);

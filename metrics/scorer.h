@@ -17,14 +17,15 @@ namespace evald {
 /// be null if no metric runs code.
 class Scorer {
  public:
-  /// Throws Error(kInput) for an unknown filter, metric or function, with the nearest known name.
+  /// Throws Error(kInput) for an unknown filter, metric or function, with the nearest known name,
+  /// and for a task beyond its limits (evald/task_limits.h).
   /// `runner` must outlive the scorer.
   Scorer(const TaskDefinition& task, CodeRunner* runner);
   ~Scorer();
 
   /// `generations` holds all requests and repeats of this document, in order of (idx, repeat).
-  ScoredDocument Score(const PreparedDocument& document,
-                       const std::vector<Generation>& generations) const;
+  /// Throws Error(kInput) if the filters leave more than kScoreBytesMax.
+  ScoredDocument Score(const PreparedDocument& document, std::vector<Generation> generations) const;
 
   /// (metric, filter) of the values in the task's results.
   std::vector<std::pair<std::string, std::string>> Metrics() const;

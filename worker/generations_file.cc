@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <limits>
-
 #include "base/fail_point.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "evald/error.h"
+#include "evald/task_limits.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -86,9 +86,11 @@ void GenerationsFile::Add(const Generation& generation) { AddLine(generation, tr
 void GenerationsFile::AddLine(const Generation& generation, bool expected) {
   const RequestKey key{generation.doc_id, generation.idx, generation.repeat};
   const std::string line = ToLine(ToJson(generation)) + '\n';
-  if (line.size() > std::numeric_limits<uint32_t>::max()) {
+  if (line.size() > kAnswerBytesMax) {
     throw Error(ErrorKind::kInput,
-                fmt::format("document {}: a generation of {} bytes", key.doc_id, line.size()));
+                fmt::format("document {}: an answer takes {}, expected at most {}", key.doc_id,
+                            HumanBytes(line.size()), HumanBytes(kAnswerBytesMax)),
+                "ask for shorter answers (max_gen_toks)");
   }
   const auto [where, added] = places_.try_emplace(
       key, Place{part_->bytes(), static_cast<uint32_t>(line.size()), generation.kind, expected,

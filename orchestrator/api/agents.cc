@@ -132,6 +132,11 @@ fs::path Inside(const fs::path& folder, const std::string& name) {
   return folder / path;
 }
 
+// Agents with one token take turns like users: each works for itself.
+std::string UserOf(const Request& request) {
+  return request.principal.name + "/" + request.parameters.at("agent");
+}
+
 void Put(const Context& context, const RequestPtr& request, const Responder& answer) {
   QueryReader query(*request);
   const auto file = query.String("file", kPathLengthMax);
@@ -148,10 +153,12 @@ void Put(const Context& context, const RequestPtr& request, const Responder& ans
       upload.hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
     throw ProblemError({400, "hash", "expected 32 hexadecimal digits"});
   }
-  InBackground(context, answer, [request, upload, offset = static_cast<uint64_t>(*offset)] {
-    const bool complete = TakePiece(upload, offset, request->body);
-    return JsonAnswer(200, {{"received", offset + request->body.size()}, {"complete", complete}});
-  });
+  InBackground(context, UserOf(*request), answer,
+               [request, upload, offset = static_cast<uint64_t>(*offset)] {
+                 const bool complete = TakePiece(upload, offset, request->body);
+                 return JsonAnswer(
+                     200, {{"received", offset + request->body.size()}, {"complete", complete}});
+               });
 }
 
 void Connect(const Context& context, const RequestPtr& request, const Responder& answer) {
@@ -195,7 +202,7 @@ void AddAgentRoutes(http::Router* router, const Context* context) {
       "GET", "/v1/agents/{agent}/prepared/{key}",
       [=](const RequestPtr& request, const Responder& answer) {
         const fs::path folder = Find(*context, *request, &AgentFiles::Prepared, "key");
-        InBackground(*context, answer, [folder] { return PreparedList(folder); });
+        InBackground(*context, UserOf(*request), answer, [folder] { return PreparedList(folder); });
       },
       0);
   add(
@@ -209,7 +216,8 @@ void AddAgentRoutes(http::Router* router, const Context* context) {
       "GET", "/v1/agents/{agent}/checkpoints/{fingerprint}",
       [=](const RequestPtr& request, const Responder& answer) {
         const fs::path folder = Find(*context, *request, &AgentFiles::Checkpoint, "fingerprint");
-        InBackground(*context, answer, [folder] { return CheckpointList(folder); });
+        InBackground(*context, UserOf(*request), answer,
+                     [folder] { return CheckpointList(folder); });
       },
       0);
   add(

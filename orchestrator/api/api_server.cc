@@ -8,7 +8,6 @@
 
 #include "base/jsonl.h"
 #include "base/log.h"
-#include "orchestrator/api/background.h"
 #include "orchestrator/api/events.h"
 #include "orchestrator/api/routes.h"
 #include "orchestrator/api/samples.h"
@@ -18,8 +17,7 @@ namespace evald {
 namespace api {
 
 namespace {
-constexpr int kBackgroundThreads = 2;
-constexpr size_t kBackgroundWaitingMax = 256;
+// The same for files and for what takes the processor
 constexpr FairThreads::Limits kTurns{
     .threads = 2, .waiting_max = 2048, .waiting_per_user_max = 256};
 }  // namespace
@@ -80,35 +78,8 @@ http::Response AnswerFor(const std::exception& error) {
 
 namespace {
 
-http::Response Busy() {
-  return http::ProblemResponse(
-      {503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}});
-}
-
-}  // namespace
-
-void InBackground(const Context& context, const http::Responder& answer,
-                  std::function<http::Response()> work) {
-  const bool taken = context.background->Run([answer, work = std::move(work)] {
-    try {
-      answer(work());
-    } catch (const std::exception& error) {
-      answer(AnswerFor(error));
-    }
-  });
-  if (!taken) answer(Busy());
-}
-
-void InTurn(const Context& context, const RequestPtr& request, const http::Responder& answer,
-            std::function<void()> work) {
-  const auto answering = [answer, work = std::move(work)] {
-    try {
-      work();
-    } catch (const std::exception& error) {
-      answer(AnswerFor(error));
-    }
-  };
-  const Taken taken = context.turns->Post(request->principal.name, answering, nullptr);
+// Answers a request that `taken` says is not taken.
+void AnswerUntaken(Taken taken, const http::Responder& answer) {
   if (taken == Taken::kUserIsFull) {
     answer(http::ProblemResponse(
         {429,
@@ -118,7 +89,46 @@ void InTurn(const Context& context, const RequestPtr& request, const http::Respo
          "",
          {{"Retry-After", "1"}}}));
   }
-  if (taken == Taken::kFull) answer(Busy());
+  if (taken == Taken::kFull) {
+    answer(http::ProblemResponse(
+        {503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
+  }
+}
+
+void PostStep(FairThreads* threads, const std::string& user, const http::Responder& answer,
+              const std::shared_ptr<FileWork>& work) {
+  const auto step = [=] {
+    if (!answer.wanted()) return;
+    try {
+      std::optional<http::Response> response = (*work)();
+      if (response) return answer(std::move(*response));
+    } catch (const std::exception& error) {
+      return answer(AnswerFor(error));
+    }
+    PostStep(threads, user, answer, work);
+  };
+  AnswerUntaken(threads->Post(user, step, nullptr), answer);
+}
+
+}  // namespace
+
+void InBackground(const Context& context, const std::string& user, const http::Responder& answer,
+                  FileWork work) {
+  PostStep(context.files, user, answer, std::make_shared<FileWork>(std::move(work)));
+}
+
+void InTurn(const Context& context, const RequestPtr& request, const http::Responder& answer,
+            std::function<void()> work) {
+  const bool reads = request->method == "GET" || request->method == "HEAD";
+  const auto answering = [answer, reads, work = std::move(work)] {
+    if (reads && !answer.wanted()) return;
+    try {
+      work();
+    } catch (const std::exception& error) {
+      answer(AnswerFor(error));
+    }
+  };
+  AnswerUntaken(context.turns->Post(request->principal.name, answering, nullptr), answer);
 }
 
 namespace {
@@ -163,11 +173,11 @@ struct ApiServer::State {
   State(RunService* service, ApiOptions given)
       : options(std::move(given)),
         hub(service),
-        background(api::kBackgroundThreads, api::kBackgroundWaitingMax),
+        files("http files", nullptr, api::kTurns),
         turns("api", nullptr, api::kTurns) {
     webhooks = std::make_unique<Webhooks>(service, options.webhooks);
     context.service = service;
-    context.background = &background;
+    context.files = &files;
     context.turns = &turns;
     context.hub = &hub;
     context.samples = &samples;
@@ -183,8 +193,7 @@ struct ApiServer::State {
   api::SampleStore samples;
   api::EventHub hub;
   api::Context context;
-  api::Background background;
-  FairThreads turns;  ///< its work answers by itself, so no loop is called
+  FairThreads files, turns;  ///< their work answers by itself, so no loop is called
   std::unique_ptr<Webhooks> webhooks;
   std::unique_ptr<http::Server> server;
   std::latch started{1};

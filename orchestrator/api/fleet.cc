@@ -1,5 +1,4 @@
 // Workers, hosts, staged checkpoints, the queue; the announcement of a checkpoint.
-#include "orchestrator/api/background.h"
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
 

@@ -46,22 +46,34 @@ http::Response List(const fs::path& folder) {
   return JsonAnswer(200, {{"logs", std::move(logs)}});
 }
 
+// The begin of the first line after `offset`; `offset` itself if the file has none.
+uint64_t LineAfter(const RunFile& file, uint64_t offset) {
+  std::string piece(64 << 10, '\0');
+  for (uint64_t at = offset; at < file.bytes;) {
+    const ssize_t got = ::pread(file.fd.get(), piece.data(), piece.size(), static_cast<off_t>(at));
+    if (got <= 0) break;
+    const size_t newline = std::string_view(piece).substr(0, static_cast<size_t>(got)).find('\n');
+    if (newline != std::string_view::npos) return std::min(at + newline + 1, file.bytes);
+    at += static_cast<uint64_t>(got);
+  }
+  return offset;
+}
+
 // At most the last `bytes_max` bytes, from a line's beginning. The name in the request is only
 // compared.
 http::Response Tail(const fs::path& folder, const std::string& asked, uint64_t bytes_max) {
   const std::vector<std::string> names = LogNames(folder);
   const auto name = std::find(names.begin(), names.end(), asked);
-  const RunFile file = name == names.end() ? RunFile{} : OpenRunFile(folder, *name);
+  RunFile file = name == names.end() ? RunFile{} : OpenRunFile(folder, *name);
   if (!file.fd) throw http::ProblemError({404, "not-found", "there is no such log"});
   const uint64_t begin = file.bytes > bytes_max ? file.bytes - bytes_max : 0;
-  std::string text(file.bytes - begin, '\0');
-  const ssize_t got = ::pread(file.fd.get(), text.data(), text.size(), static_cast<off_t>(begin));
-  text.resize(got < 0 ? 0 : static_cast<size_t>(got));
-  if (begin > 0) text.erase(0, text.find('\n') == std::string::npos ? 0 : text.find('\n') + 1);
   http::Response response;
   response.headers.Add("Content-Type", "text/plain; charset=utf-8");
   response.headers.Add("Cache-Control", "no-store");
-  response.body = std::move(text);
+  response.file = std::make_shared<http::FileBody>();
+  response.file->begin = begin == 0 ? 0 : LineAfter(file, begin);
+  response.file->bytes = file.bytes - response.file->begin;
+  response.file->fd = std::move(file.fd);
   return response;
 }
 
@@ -71,17 +83,19 @@ void AddLogRoutes(http::Router* router, const Context* context) {
   router->Add(
       {"GET", "/v1/logs", Role::kAdmin, [=](const RequestPtr& request, const Responder& answer) {
          QueryReader(*request).Finish();
-         InBackground(*context, answer, [context] { return List(context->options->log_dir); });
+         InBackground(*context, request->principal.name, answer,
+                      [context] { return List(context->options->log_dir); });
        }});
   router->Add({"GET", "/v1/logs/{log}", Role::kAdmin,
                [=](const RequestPtr& request, const Responder& answer) {
                  QueryReader query(*request);
                  const int64_t bytes = query.Integer("bytes", 1, kTailBytesMax).value_or(65536);
                  query.Finish();
-                 InBackground(
-                     *context, answer, [context, bytes, log = request->parameters.at("log")] {
-                       return Tail(context->options->log_dir, log, static_cast<uint64_t>(bytes));
-                     });
+                 InBackground(*context, request->principal.name, answer,
+                              [context, bytes, log = request->parameters.at("log")] {
+                                return Tail(context->options->log_dir, log,
+                                            static_cast<uint64_t>(bytes));
+                              });
                }});
 }
 

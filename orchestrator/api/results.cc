@@ -1,6 +1,8 @@
 // The files of a run's folder: results, samples, timeline, verdict, report.
 #include <fmt/format.h>
 
+#include "base/hash.h"
+#include "base/jsonl.h"
 #include "base/names.h"
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
@@ -78,22 +80,64 @@ std::optional<std::string> TaskOf(const Json& run, const std::string& task) {
   return std::nullopt;
 }
 
-Response Samples(const Context& context, const Json& run, const std::string& task,
-                 const SampleQuery& query) {
-  const RunFile file =
-      OpenRunFile(DirectoryOf(context, run), fmt::format("samples_{}.jsonl", FolderNameOf(task)));
-  if (!file.fd) {
-    throw ProblemError({409, "not-yet",
-                        fmt::format("the task '{}' has no samples yet; the run is {}", task,
-                                    run.value("state", "unknown"))});
+// One request for a page of samples, step by step.
+class SamplesWork {
+ public:
+  SamplesWork(const Context& context, Json run, std::string task, SampleQuery query,
+              Responder answer)
+      : context_(context),
+        run_(std::move(run)),
+        task_(std::move(task)),
+        query_(std::move(query)),
+        answer_(std::move(answer)) {}
+
+  std::optional<Response> Step() {
+    if (!file_) Open();
+    const Stopped stopped = [this] { return !answer_.wanted(); };
+    const auto index = context_.samples->Index(*file_, query_, stopped);
+    if (!index) return std::nullopt;
+    auto text = std::make_shared<PiecedText>(file_);
+    text->Add(fmt::format("{{\"run\":{},\"task\":{},\"total\":{},\"samples\":[",
+                          ToLine(run_.at("id")), ToLine(Json(task_)), index->lines()));
+    const SamplePage page = AddPage(*index, *file_, query_, stopped, text.get());
+    const Json next = page.next ? Json(std::to_string(*page.next)) : Json();
+    text->Add(fmt::format("],\"next\":{}}}\n", ToLine(next)));
+    if (text->bytes() <= kWholeBytes) return http::JsonResponse(200, text->Next(kWholeBytes));
+    Response response;
+    response.headers.Add("Content-Type", "application/json");
+    response.headers.Add("ETag", Tag());
+    response.pieces = std::move(text);
+    return response;
   }
-  SamplePage page = context.samples->Read(file, query);
-  return JsonAnswer(200, {{"run", run.at("id")},
-                          {"task", task},
-                          {"total", page.lines},
-                          {"samples", std::move(page.samples)},
-                          {"next", page.next ? Json(std::to_string(*page.next)) : Json()}});
-}
+
+ private:
+  static constexpr size_t kWholeBytes = 256 << 10;  // of an answer that is held, and compressed
+
+  void Open() {
+    auto file = std::make_shared<RunFile>(OpenRunFile(
+        DirectoryOf(context_, run_), fmt::format("samples_{}.jsonl", FolderNameOf(task_))));
+    if (!file->fd) {
+      throw ProblemError({409, "not-yet",
+                          fmt::format("the task '{}' has no samples yet; the run is {}", task_,
+                                      run_.value("state", "unknown"))});
+    }
+    file_ = std::move(file);
+  }
+
+  std::string Tag() const {
+    const char* correct = !query_.correct ? "any" : *query_.correct ? "right" : "wrong";
+    return fmt::format("W/\"{}\"",
+                       HashHex(fmt::format("{} {} {} {} {}", file_->version, correct, query_.cursor,
+                                           query_.limit, query_.filter)));
+  }
+
+  const Context& context_;
+  const Json run_;
+  const std::string task_;
+  const SampleQuery query_;
+  const Responder answer_;
+  std::shared_ptr<const RunFile> file_;
+};
 
 void AnswerSamples(const Context& context, const RequestPtr& request, const Responder& answer) {
   QueryReader reader(*request);
@@ -106,8 +150,8 @@ void AnswerSamples(const Context& context, const RequestPtr& request, const Resp
   const Json run = FindRun(context, *request);
   const std::optional<std::string> task = TaskOf(run, request->parameters.at("task"));
   if (!task) throw ProblemError({404, "not-found", "the run has no such task"});
-  InBackground(context, answer,
-               [&context, run, task = *task, query] { return Samples(context, run, task, query); });
+  const auto work = std::make_shared<SamplesWork>(context, run, *task, query, answer);
+  InBackground(context, request->principal.name, answer, [work] { return work->Step(); });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "orchestrator/api/api_server.h"
@@ -14,7 +15,6 @@ class FairThreads;
 
 namespace evald::api {
 
-class Background;
 class EventHub;
 class SampleStore;
 
@@ -23,7 +23,7 @@ using RequestPtr = std::shared_ptr<const http::Request>;
 /// The objects that the endpoints use. Outlives the server.
 struct Context {
   RunService* service = nullptr;
-  Background* background = nullptr;
+  FairThreads* files = nullptr;  ///< read and write files
   FairThreads* turns = nullptr;
   EventHub* hub = nullptr;
   SampleStore* samples = nullptr;
@@ -48,10 +48,15 @@ void AddPageRoutes(http::Router* router, const Context* context);
 /// The Run resource that the path names. Throws ProblemError(404).
 Json FindRun(const Context& context, const http::Request& request);
 
-/// Runs `work` on a background thread and answers with its response, or with its exception as a
-/// problem. Answers 503 if too much work waits already.
-void InBackground(const Context& context, const http::Responder& answer,
-                  std::function<http::Response()> work);
+/// Work on files, cut into steps of well under a second each. Gives a response after the last step.
+using FileWork = std::function<std::optional<http::Response>()>;
+
+/// Does `work` on a thread for files, step by step, and answers with its response, or with its
+/// exception as a problem. `user` has one step at work; after it, each other user who waits has
+/// one. No step is taken once the answer is not wanted any more. Answers 429 if too much work of
+/// the user waits already, and 503 if too much of all does.
+void InBackground(const Context& context, const std::string& user, const http::Responder& answer,
+                  FileWork work);
 
 /// Calls `work`, which answers by itself, on another thread when it is the caller's turn: one
 /// request of a token at a time. A token's waiting requests are bounded. For what takes the

@@ -1,52 +1,51 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "evald/json.h"
 #include "orchestrator/api/run_files.h"
+#include "orchestrator/api/sample_text.h"
 
 namespace evald::api {
 
-/// The parts of a line of samples_<task>.jsonl by which samples are filtered.
-struct SampleMark {
-  std::string filter;
-  std::optional<bool> correct;  ///< the first metric is 1 or 0; nothing for a value between
-};
-
-/// Scans one line without building a document. Throws Error(kInput) if it is no sample.
-SampleMark MarkOf(std::string_view line);
-
-/// The Sample resource of one line: doc_id, filter, prompt, answers, target, scores, ...
-/// Throws Error(kInput).
-Json SampleResource(std::string_view line);
-
-/// The begin of each line of a samples file and, after Mark(), each line's mark. 9 bytes a line.
+/// The begin of each line of a samples file and, if filters need them, each line's mark. 9 bytes a
+/// line. The file is read step by step, so that readers of other files have turns between them; a
+/// step that nobody waits for any more ends early, and what it read is kept. Any thread.
 class SampleIndex {
  public:
   static constexpr size_t kLinesMax = 20'000'000;
+  static constexpr uint64_t kStepBytes = 16 << 20;  ///< a step reads so much, or one line
 
-  /// Reads the file once. Throws Error(kInfrastructure).
-  explicit SampleIndex(const RunFile& file);
-  /// Reads the file once more, for filters. Several threads may call it at once.
-  void Mark(const RunFile& file);
+  /// Takes a step towards the begins of all lines. True if there is nothing left to do. Throws
+  /// Error(kInfrastructure), also soon after `stopped` has become true.
+  bool FindLines(const RunFile& file, const Stopped& stopped);
+  /// The same towards the marks, once all lines are found. Throws Error(kInput) for a line that is
+  /// no sample.
+  bool MarkLines(const RunFile& file, const Stopped& stopped);
 
   size_t lines() const { return starts_.size() - 1; }
   /// The line without its newline.
-  std::string Line(const RunFile& file, size_t line) const;
-  /// Whether the line has `filter` ("" is any) and is right or wrong as `correct` says. Call Mark()
-  /// before.
+  TextSpan Line(size_t line) const;
+  /// Whether the line has `filter` ("" is any) and is right or wrong as `correct` says.
   bool Matches(size_t line, const std::string& filter, std::optional<bool> correct) const;
 
+  uint64_t bytes() const { return bytes_; }  ///< of memory
+
  private:
-  std::vector<uint64_t> starts_;  // the begin of each line, and the end of the last
-  std::once_flag marked_;
+  void CountBytes() { bytes_ = starts_.capacity() * sizeof(uint64_t) + marks_.capacity(); }
+
+  std::mutex mutex_;  // held during a step
+  std::atomic<uint64_t> bytes_{0};
+  std::atomic<bool> found_{false}, marked_{false};
+  bool last_ends_ = true;              // the last line ends with a newline
+  uint64_t read_ = 0;                  // bytes of the file
+  std::vector<uint64_t> starts_{{0}};  // the begin of each line, and the end of the last
   std::vector<std::string> filters_;
   std::vector<uint8_t> marks_;  // index into filters_ * 4 + (0 neither, 1 wrong, 2 right)
 };
@@ -59,8 +58,7 @@ struct SampleQuery {
   size_t limit = 50;
 };
 struct SamplePage {
-  Json samples = Json::array();
-  uint64_t lines = 0;            ///< of the whole file
+  size_t samples = 0;            ///< added to the text, with "," between them
   std::optional<uint64_t> next;  ///< cursor of the next page
 };
 
@@ -69,9 +67,14 @@ struct SamplePage {
 class SampleStore {
  public:
   static constexpr size_t kIndexesMax = 32;
+  static constexpr uint64_t kIndexBytesMax = 128 << 20;  ///< of all; the newest stays in any case
   static constexpr size_t kPageBytesMax = 4 << 20;  ///< a page ends early rather than exceed this
+  static constexpr size_t kPagePartsMax = 20'000;   ///< the same, of parts of the text
 
-  SamplePage Read(const RunFile& file, const SampleQuery& query);
+  /// The file's index, if it has all that the query needs. Otherwise takes one step towards that,
+  /// and returns nullptr. Throws like SampleIndex.
+  std::shared_ptr<const SampleIndex> Index(const RunFile& file, const SampleQuery& query,
+                                           const Stopped& stopped = nullptr);
 
  private:
   std::shared_ptr<SampleIndex> IndexOf(const RunFile& file);
@@ -79,5 +82,10 @@ class SampleStore {
   std::mutex mutex_;
   std::list<std::pair<std::string, std::shared_ptr<SampleIndex>>> indexes_;  // newest first
 };
+
+/// Adds the page's samples to `out`. Throws Error(kInput) for a line that is no sample, and soon
+/// after `stopped` has become true.
+SamplePage AddPage(const SampleIndex& index, const RunFile& file, const SampleQuery& query,
+                   const Stopped& stopped, PiecedText* out);
 
 }  // namespace evald::api

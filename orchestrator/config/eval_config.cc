@@ -11,6 +11,7 @@
 #include "base/own_folder.h"
 #include "base/text.h"
 #include "evald/error.h"
+#include "evald/task_limits.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/config/engine_section.h"
 #include "orchestrator/config/key_hints.h"
@@ -46,7 +47,7 @@ TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t inde
   task.limit_total = section.Integer("limit_total", 1, INT64_MAX);
   if (const auto shots = section.Integer("num_fewshot", 0, 1000))
     task.num_fewshot = static_cast<int>(*shots);
-  if (const auto repeats = section.Integer("repeats", 1, 100000))
+  if (const auto repeats = section.Integer("repeats", 1, kRepeatsMax))
     task.repeats = static_cast<int>(*repeats);
   task.generation_kwargs = section.Value("generation_kwargs");
   section.Finish();

@@ -1,5 +1,7 @@
 #include "orchestrator/http/byte_stream.h"
 
+#include <poll.h>
+
 #include <boost/asio/write.hpp>
 
 #include "orchestrator/http/await.h"
@@ -44,6 +46,11 @@ asio::awaitable<ByteStream::error_code> ByteStream::Write(std::string_view bytes
 void ByteStream::EndSending() {
   error_code ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+}
+
+bool ByteStream::PeerHasEnded() {
+  pollfd ended{socket_.native_handle(), POLLRDHUP, 0};
+  return socket_.is_open() && ::poll(&ended, 1, 0) > 0;
 }
 
 void ByteStream::Close() {

@@ -27,6 +27,9 @@ class ByteStream {
   awaitable<error_code> Write(std::string_view bytes);
   /// Tells the peer that no more bytes will be sent.
   void EndSending();
+  /// Whether the peer has ended or broken the connection, or sends no more. Bytes that it sent
+  /// before may be unread.
+  bool PeerHasEnded();
   /// Ends operations under way with an error.
   void Close();
 

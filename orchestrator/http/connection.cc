@@ -115,9 +115,13 @@ Connection::Connection(std::shared_ptr<Shared> shared, asio::ip::tcp::socket soc
 Connection::~Connection() { --shared_->statistics.connections; }
 
 void Connection::Expire(Clock::time_point now) {
-  if (gone_ || now < deadline_) return;
-  ++shared_->statistics.timeouts_total;
-  Close();
+  if (gone_) return;
+  if (now >= deadline_) {
+    ++shared_->statistics.timeouts_total;
+    Close();
+  } else if (unwanted_ && stream_.PeerHasEnded()) {
+    *unwanted_ = true;  // it may still read: an answer that comes all the same is sent
+  }
 }
 
 void Connection::WindDown() {
@@ -126,6 +130,7 @@ void Connection::WindDown() {
 
 void Connection::Close() {
   gone_ = true;
+  if (unwanted_) *unwanted_ = true;
   stream_.Close();
   signal_.cancel();
 }
@@ -259,6 +264,7 @@ asio::awaitable<Response> Connection::Handle(const Route& route,
                                              std::shared_ptr<const Request> request) {
   answer_.reset();
   Deadline(shared_->options.time.answer);
+  unwanted_ = std::make_shared<std::atomic<bool>>(false);
   // The answer may come from any thread, and after this connection or the server is gone.
   Responder responder(
       [self = weak_from_this(), weak = std::weak_ptr<Shared>(shared_)](Response response) {
@@ -270,7 +276,8 @@ asio::awaitable<Response> Connection::Handle(const Route& route,
           connection->answer_ = std::move(response);
           connection->signal_.cancel();
         });
-      });
+      },
+      unwanted_);
   try {
     route.handler(request, responder);
   } catch (const std::exception& error) {
@@ -278,6 +285,7 @@ asio::awaitable<Response> Connection::Handle(const Route& route,
   }
   responder = Responder([](Response) {});  // only the handler's copies are left
   while (!answer_ && !gone_) static_cast<void>(co_await signal_.async_wait(kAwait));
+  unwanted_.reset();
   Response response = answer_ ? std::move(*answer_) : Response();
   answer_.reset();
   co_return response;
@@ -308,8 +316,10 @@ std::string Connection::Head(const Request& request, const Response& response, b
         "Content-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n";
     if (chunked) head += "Transfer-Encoding: chunked\r\n";
   } else if (!HasNoBody(response.status)) {
-    head += fmt::format("Content-Length: {}\r\n",
-                        response.file ? response.file->bytes : response.body.size());
+    uint64_t bytes = response.body.size();
+    if (response.file) bytes = response.file->bytes;
+    if (response.pieces) bytes = response.pieces->bytes();
+    head += fmt::format("Content-Length: {}\r\n", bytes);
   }
   if (response.tunnel) {
     head += "Connection: Upgrade\r\n";
@@ -326,16 +336,18 @@ asio::awaitable<bool> Connection::WriteAnswer(const Request& request, Response r
   Encode(request, &response);
   const bool head_only = request.method == "HEAD" || HasNoBody(response.status);
   std::string text = Head(request, response, keep && !response.events, chunked);
-  const bool one_piece = !head_only && !response.file && !response.events;
+  const bool one_piece = !head_only && !response.file && !response.pieces && !response.events;
   if (one_piece && response.body.size() <= kPieceBytes) {
     text += response.body;
     const bool written = co_await Write(text);
     co_return written;
   }
   bool written = co_await Write(text);
-  if (!written || !(one_piece || (response.file && !head_only))) co_return written;
+  if (!written || head_only || response.events) co_return written;
   if (response.file) {
     written = co_await WriteFile(*response.file);
+  } else if (response.pieces) {
+    written = co_await WritePieces(response.pieces.get());
   } else {
     written = co_await Write(response.body);
   }
@@ -354,6 +366,17 @@ asio::awaitable<bool> Connection::WriteFile(const FileBody& file) {
         co_await Write(std::string_view(piece).substr(0, static_cast<size_t>(got)));
     if (!written) co_return false;
     offset += static_cast<uint64_t>(got);
+  }
+  co_return true;
+}
+
+asio::awaitable<bool> Connection::WritePieces(PieceSource* pieces) {
+  for (uint64_t left = pieces->bytes(); left > 0;) {
+    const std::string piece = pieces->Next(kPieceBytes);
+    if (piece.empty() || piece.size() > left) co_return false;  // as in WriteFile
+    const bool written = co_await Write(piece);
+    if (!written) co_return false;
+    left -= piece.size();
   }
   co_return true;
 }

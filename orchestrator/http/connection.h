@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -32,7 +33,8 @@ struct Shared {
 
 /// One client. Reads requests, has them admitted and handled, and writes the answers, one after
 /// another. Each step has a deadline: the server calls Expire() now and then, which closes the
-/// socket if the deadline has passed. Internal to this room; server's thread only.
+/// socket if the deadline has passed. If the client ends the connection before its answer is made,
+/// Expire() tells the handler (Responder::wanted). Internal to this room; server's thread only.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Clock = std::chrono::steady_clock;
@@ -69,6 +71,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   awaitable<bool> Write(std::string_view bytes);
   awaitable<bool> WriteAnswer(const Request& request, Response response, bool keep, bool chunked);
   awaitable<bool> WriteFile(const FileBody& file);
+  awaitable<bool> WritePieces(PieceSource* pieces);
   awaitable<bool> WriteEvents(EventSource* source, bool chunked, std::string follower);
   awaitable<void> WaitForMore(bool* silent);
   awaitable<void> WatchForEnd();
@@ -86,6 +89,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::steady_timer signal_;  ///< cancelled to wake the coroutine that waits on it
   Clock::time_point deadline_;
   std::optional<Response> answer_;
+  std::shared_ptr<std::atomic<bool>> unwanted_;  ///< of the request that is being handled
   Clock::time_point since_ = Clock::now();
   bool known_ = false;
   bool idle_ = true;  ///< between requests

@@ -26,6 +26,7 @@ bool Compressible(std::string_view type) {
 }
 
 bool Matches(std::string_view if_none_match, std::string_view tag) {
+  if (tag.empty()) return false;
   if (Trim(if_none_match) == "*") return true;
   for (const std::string& part : Split(if_none_match, ',')) {
     if (Trim(part) == tag) return true;
@@ -68,10 +69,11 @@ void Encode(const Request& request, Response* response) {
   Headers& headers = response->headers;
   if (headers.Find("X-Content-Type-Options") == nullptr)
     headers.Add("X-Content-Type-Options", "nosniff");
-  if (response->events || (!response->file && response->body.empty())) return;
+  const bool in_parts = response->file || response->pieces;
+  if (response->events || (!in_parts && response->body.empty())) return;
   const bool is_read = request.method == "GET" || request.method == "HEAD";
   if (response->status == 200 && is_read && headers.Get("Cache-Control") != "no-store") {
-    if (headers.Find("ETag") == nullptr && !response->file) {
+    if (headers.Find("ETag") == nullptr && !in_parts) {
       headers.Add("ETag", fmt::format("W/\"{}\"", HashHex(response->body)));
     }
     if (headers.Find("Cache-Control") == nullptr) headers.Add("Cache-Control", "no-cache");
@@ -79,10 +81,11 @@ void Encode(const Request& request, Response* response) {
       response->status = 304;
       response->body.clear();
       response->file.reset();
+      response->pieces.reset();
       return;
     }
   }
-  if (response->file) return;
+  if (in_parts) return;
   if (!Compressible(headers.Get("Content-Type"))) return;
   headers.Add("Vary", "Accept-Encoding");
   const size_t size = response->body.size();

@@ -53,6 +53,7 @@ size_t Headers::Count(std::string_view name) const {
 
 struct Responder::State {
   std::function<void(Response)> send;
+  std::shared_ptr<const std::atomic<bool>> gone;
   std::atomic<bool> sent{false};
 
   ~State() {
@@ -60,9 +61,14 @@ struct Responder::State {
   }
 };
 
-Responder::Responder(std::function<void(Response)> send) : state_(std::make_shared<State>()) {
+Responder::Responder(std::function<void(Response)> send,
+                     std::shared_ptr<const std::atomic<bool>> gone)
+    : state_(std::make_shared<State>()) {
   state_->send = std::move(send);
+  state_->gone = std::move(gone);
 }
+
+bool Responder::wanted() const { return state_->gone == nullptr || !*state_->gone; }
 
 void Responder::operator()(Response response) const {
   if (!state_->sent.exchange(true)) state_->send(std::move(response));

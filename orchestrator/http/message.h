@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -55,13 +56,25 @@ struct FileBody {
   uint64_t begin = 0;  ///< offset of the first byte
 };
 
-/// One response: `body`, or `file`, or `events` (an event stream that lasts until either side ends)
-/// or, with status 101, `tunnel`.
+/// A body that is made while it is sent, so that a slow reader costs little memory.
+class PieceSource {
+ public:
+  virtual ~PieceSource() = default;
+  /// The length of the whole body.
+  virtual uint64_t bytes() const = 0;
+  /// The next bytes, at most `most`. None at the end, or if the rest can no longer be made.
+  /// Server's thread; does not wait for anything but a local disk.
+  virtual std::string Next(size_t most) = 0;
+};
+
+/// One response: `body`, or `file`, or `pieces`, or `events` (an event stream that lasts until
+/// either side ends) or, with status 101, `tunnel`.
 struct Response {
   int status = 200;
   Headers headers;
   std::string body;
   std::shared_ptr<FileBody> file;
+  std::shared_ptr<PieceSource> pieces;
   std::shared_ptr<EventSource> events;
   std::shared_ptr<Tunnel> tunnel;
 };
@@ -71,8 +84,13 @@ struct Response {
 /// gone is dropped.
 class Responder {
  public:
-  explicit Responder(std::function<void(Response)> send);
+  /// `gone`, if given, becomes true when the answer is no longer wanted.
+  explicit Responder(std::function<void(Response)> send,
+                     std::shared_ptr<const std::atomic<bool>> gone = nullptr);
   void operator()(Response response) const;
+  /// False soon after the client has ended the connection, or its sending side, and once the time
+  /// for the answer is over: reads need not go on. Any thread.
+  bool wanted() const;
 
  private:
   struct State;

@@ -13,6 +13,7 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "base/memory_limits.h"
 #include "orchestrator/prepare/landlock.h"
 
 namespace evald {
@@ -20,19 +21,6 @@ namespace {
 
 constexpr rlim_t kOpenFilesMax = 8192;
 constexpr double kMoreCpuSeconds = 10;  // the process that waits for this one stops it first
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
 
 void Limit(int resource, const char* what, rlim_t value) {
   rlimit limit{};
@@ -43,12 +31,6 @@ void Limit(int resource, const char* what, rlim_t value) {
     ThrowErrno("process", what, errno);
 }
 
-// Raises oom_score_adj. Not required: a host may forbid it.
-void BeFirstToGo() {
-  const UniqueFd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
-  if (score && ::write(score.get(), "1000", 4) < 0) return;
-}
-
 bool IsTested() {
   return std::getenv("LD_PRELOAD") != nullptr || std::getenv("EVALD_FAIL_POINT") != nullptr ||
          std::getenv("EVALD_FAIL_POINT_LOG") != nullptr;
@@ -56,12 +38,12 @@ bool IsTested() {
 
 }  // namespace
 
-bool LimitsMemory() { return !kSanitized; }
+bool LimitsMemory() { return LimitsOwnMemory(); }
 
 void Confine(const Confinement& confinement) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     ThrowErrno("process", "prctl(PR_SET_NO_NEW_PRIVS)", errno);
-  BeFirstToGo();
+  OfferToOomKiller(1000);
   const LimitsConfig& limits = confinement.limits;
   Limit(RLIMIT_CORE, "setrlimit(RLIMIT_CORE)", 0);
   Limit(RLIMIT_NOFILE, "setrlimit(RLIMIT_NOFILE)", kOpenFilesMax);
@@ -69,7 +51,7 @@ void Confine(const Confinement& confinement) {
   ::signal(SIGXFSZ, SIG_IGN);  // a write then fails with an error that names the file
   const double cpu = std::ceil(limits.seconds * confinement.threads + kMoreCpuSeconds);
   Limit(RLIMIT_CPU, "setrlimit(RLIMIT_CPU)", static_cast<rlim_t>(cpu));
-  if (LimitsMemory()) Limit(RLIMIT_DATA, "setrlimit(RLIMIT_DATA)", limits.memory_bytes);
+  LimitOwnMemory(limits.memory_bytes);
   if (!IsTested()) RestrictByLandlock(confinement.read, confinement.write);
 }
 

@@ -7,6 +7,7 @@
 #include "base/jsonl.h"
 #include "checkpoint/layout.h"
 #include "evald/error.h"
+#include "evald/task_limits.h"
 #include "metrics/scorer.h"
 #include "orchestrator/prepare/shared_prefix.h"
 #include "orchestrator/report/results.h"
@@ -84,6 +85,14 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
   }
   task.documents = prepared.document_count();
   task.requests = prepared.request_count() * prepared.repeats();
+  if (task.requests > kAnswersPerTaskMax) {
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("task '{}' has {} answers ({} requests, {} repeats), expected at most {}",
+                    leaf.name, task.requests, prepared.request_count(), prepared.repeats(),
+                    kAnswersPerTaskMax),
+        "give the task a limit, or ask for fewer repeats");
+  }
   CountTokens(prepared, &task);
   task.prefix_tokens = SharedPrefixTokens(prepared);
   task.prepare_s = static_cast<double>(MonotonicMicros() - begin) / 1e6;

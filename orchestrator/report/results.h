@@ -43,19 +43,25 @@ Json BuildResults(const ResultsInput& input);
 /// The text of results.json, as Python's json.dumps(indent=2, ensure_ascii=False) writes it.
 std::string ResultsText(const Json& results);
 
-/// The source of a document's answers and scores for WriteSamples. Each function is called once per
-/// (filter, document), from several threads. All calls for one filter end before those for the next
-/// begin.
+/// The source of a document's answers and scores for WriteSamples. Each function is called from
+/// several threads. All calls for one filter end before those for the next begin.
 struct SampleSource {
-  std::function<std::vector<Generation>(int64_t doc_id)> generations;
-  /// Nothing for a document to leave out (an incomplete run).
+  /// Gives the document's answers one after another, in order of (idx, repeat).
+  std::function<void(int64_t doc_id, const std::function<void(Generation&&)>& visit)> generations;
+  /// Without `filtered` and `detail`. Nothing for a document to leave out (an incomplete run).
   std::function<std::optional<ScoredDocument>(int64_t doc_id)> score;
+  /// `filtered` under a filter, as JSON text that lives as long as this.
+  std::function<std::string_view(int64_t doc_id, const std::string& filter)> filtered;
+  /// About how many bytes a document's answers and scores have.
+  std::function<uint64_t(int64_t doc_id)> bytes;
 };
 
 /// Writes samples_<task>.jsonl as the harness does: one line per (filter, document), with all
 /// documents of the first filter first. Renders with `threads` threads, and holds some documents
-/// for each at a time. Returns the task's hash (task_hashes). One thing differs from the harness:
+/// for each at a time, of at most kSamplesHeldMax bytes. The line of a longer document is written
+/// answer by answer. Returns the task's hash (task_hashes). One thing differs from the harness:
 /// the probabilities of brier_score are a list, and not numpy's text.
+inline constexpr uint64_t kSamplesHeldMax = 8 << 20;
 std::string WriteSamples(const std::filesystem::path& path, const TaskDefinition& task,
                          const PreparedTask& prepared, const SampleSource& source, int threads);
 

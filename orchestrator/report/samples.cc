@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <string_view>
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json_walk.h"
 #include "base/parallel.h"
 #include "evald/error.h"
+#include "metrics/line_index.h"
 #include "metrics/scoring/score_number.h"
 #include "orchestrator/report/results.h"
 #include "python/json.h"
@@ -18,12 +22,20 @@ namespace {
 
 constexpr int64_t kDocumentsPerThread = 32;  // rendered before they are written
 
-// sanitize_list: every value inside in the form of str().
-Json Sanitized(const Json& value) {
-  if (!value.is_array()) return PythonStr(value);
-  Json list = Json::array();
-  for (const Json& item : value) list.push_back(Sanitized(item));
-  return list;
+using Sink = std::function<void(std::string_view)>;
+
+// sanitize_list: every value inside in the form of str(). Holds no more than one of them.
+void WriteSanitized(JsonWalk* walk, TextSpan value, const Sink& out) {
+  if (walk->FirstOf(value) != '[')
+    return out(
+        PythonJson(PythonStr(walk->Parse(value, kRunLineLimits.bytes, kRunLineLimits.values))));
+  const char* before = "[";
+  walk->Items(value, [&](TextSpan item) {
+    out(before);
+    WriteSanitized(walk, item, out);
+    before = ", ";
+  });
+  out(*before == '[' ? "[]" : "]");
 }
 
 Json Arguments(const TaskDefinition& task, const std::vector<Request>& requests) {
@@ -41,22 +53,34 @@ Json Arguments(const TaskDefinition& task, const std::vector<Request>& requests)
   return arguments;
 }
 
-// The responses to each request, with repeats side by side.
-Json Responses(const std::vector<Generation>& generations) {
-  Json responses = Json::array();
-  for (const Generation& generation : generations) {
-    if (static_cast<size_t>(generation.idx) >= responses.size()) responses.push_back(Json::array());
-    Json response;
-    if (generation.kind == RequestKind::kGenerateUntil) {
-      response = generation.text;
-    } else if (generation.kind == RequestKind::kLoglikelihood) {
-      response = {NumberToScore(generation.loglikelihood), generation.is_greedy};
-    } else {
-      response = NumberToScore(generation.loglikelihood);
-    }
-    responses.back().push_back(std::move(response));
+// The response as str() writes its values.
+Json Response(Generation&& generation) {
+  const auto number = [&] { return PythonStr(NumberToScore(generation.loglikelihood)); };
+  switch (generation.kind) {
+    case RequestKind::kGenerateUntil:
+      return std::move(generation.text);
+    case RequestKind::kLoglikelihood:
+      return {number(), PythonStr(generation.is_greedy)};
+    case RequestKind::kLoglikelihoodRolling:
+      return number();
   }
-  return responses;
+  throw Error(ErrorKind::kInternal, "a request kind without a response");
+}
+
+// The responses to each request, with repeats side by side.
+void WriteResponses(const SampleSource& source, int64_t doc_id, const Sink& out) {
+  int idx = -1;
+  out("[");
+  source.generations(doc_id, [&](Generation&& generation) {
+    if (generation.idx == idx) {
+      out(", ");
+    } else {
+      out(idx < 0 ? "[" : "], [");
+    }
+    idx = generation.idx;
+    out(PythonJson(Response(std::move(generation))));
+  });
+  out(idx < 0 ? "]" : "]]");
 }
 
 // One line of the file, and its part of the task's hash. Empty for a document that is left out.
@@ -75,8 +99,11 @@ const FilterScore& ScoreOf(const TaskDefinition& task, const ScoredDocument& sco
                           score.doc_id, filter));
 }
 
-Sample Render(const TaskDefinition& task, const PreparedTask& prepared, const SampleSource& source,
-              const std::string& filter, int64_t doc_id) {
+// Writes the document's line, and returns its part of the task's hash. Writes nothing for a
+// document that is left out.
+std::string WriteSample(const TaskDefinition& task, const PreparedTask& prepared,
+                        const SampleSource& source, const std::string& filter, int64_t doc_id,
+                        const Sink& out) {
   const std::optional<ScoredDocument> score = source.score(doc_id);
   if (!score) return {};
   const FilterScore& filtered = ScoreOf(task, *score, filter);
@@ -86,23 +113,39 @@ Sample Render(const TaskDefinition& task, const PreparedTask& prepared, const Sa
   const std::string doc_hash = Sha256Hex(PythonJsonIndented(document.doc));
   const std::string prompt_hash = Sha256Hex(requests.empty() ? "" : requests[0].context);
   const std::string target_hash = Sha256Hex(target);
-  Json sample = Json::object();
-  sample["doc_id"] = doc_id;
-  sample["doc"] = document.doc;
-  sample["target"] = target;
-  sample["arguments"] = Arguments(task, requests);
-  sample["resps"] = Sanitized(Responses(source.generations(doc_id)));
-  sample["filtered_resps"] = Sanitized(filtered.filtered);
-  sample["filter"] = filter;
+  Json head = {{"doc_id", doc_id}, {"doc", document.doc}, {"target", target}};
+  head["arguments"] = Arguments(task, requests);
+  std::string text = PythonJson(head);
+  text.pop_back();  // the object goes on
+  out(text);
+  out(", \"resps\": ");
+  WriteResponses(source, doc_id, out);
+  out(", \"filtered_resps\": ");
+  const std::string_view answers = source.filtered(doc_id, filter);
+  TextInMemory memory(answers);
+  JsonWalk walk(&memory, fmt::format("the scores of document {}", doc_id));
+  WriteSanitized(&walk, walk.Value({0, answers.size()}), out);
+  Json tail = {{"filter", filter}};
   Json names = Json::array();
   for (const auto& [name, value] : filtered.metrics.items()) names.push_back(name);
-  sample["metrics"] = std::move(names);
-  sample["doc_hash"] = doc_hash;
-  sample["prompt_hash"] = prompt_hash;
-  sample["target_hash"] = target_hash;
-  for (const auto& [name, value] : filtered.metrics.items()) sample[name] = value;
-  if (!filtered.fallbacks.empty()) sample["evald_fallbacks"] = filtered.fallbacks;
-  return {PythonJson(sample) + "\n", doc_hash + prompt_hash + target_hash};
+  tail["metrics"] = std::move(names);
+  tail["doc_hash"] = doc_hash;
+  tail["prompt_hash"] = prompt_hash;
+  tail["target_hash"] = target_hash;
+  for (const auto& [name, value] : filtered.metrics.items()) tail[name] = value;
+  if (!filtered.fallbacks.empty()) tail["evald_fallbacks"] = filtered.fallbacks;
+  out(", " + PythonJson(tail).substr(1) + "\n");
+  return doc_hash + prompt_hash + target_hash;
+}
+
+// The end of the documents from `first` on that are rendered before they are written.
+int64_t EndOfBlock(const SampleSource& source, int64_t first, int64_t end) {
+  uint64_t bytes = 0;
+  for (int64_t document = first; document < end; ++document) {
+    bytes += source.bytes(document);
+    if (bytes > kSamplesHeldMax) return document;
+  }
+  return end;
 }
 
 }  // namespace
@@ -112,12 +155,21 @@ std::string WriteSamples(const std::filesystem::path& path, const TaskDefinition
   PendingFile file(path);
   std::string hashes;
   const int64_t documents = prepared.document_count();
-  const int64_t block = kDocumentsPerThread * std::max(threads, 1);
+  const int64_t most = kDocumentsPerThread * std::max(threads, 1);
   for (const FilterPipeline& pipeline : task.filters) {
-    for (int64_t first = 0; first < documents; first += block) {
-      std::vector<Sample> samples(static_cast<size_t>(std::min(block, documents - first)));
-      ParallelFor(static_cast<int64_t>(samples.size()), threads, [&](int64_t i) {
-        samples[static_cast<size_t>(i)] = Render(task, prepared, source, pipeline.name, first + i);
+    for (int64_t first = 0, end = 0; first < documents; first = end) {
+      end = EndOfBlock(source, first, std::min(first + most, documents));
+      if (end == first) {  // too long to be held
+        hashes += WriteSample(task, prepared, source, pipeline.name, first,
+                              [&](std::string_view text) { file.Append(text); });
+        ++end;
+        continue;
+      }
+      std::vector<Sample> samples(static_cast<size_t>(end - first));
+      ParallelFor(end - first, threads, [&](int64_t i) {
+        Sample& sample = samples[static_cast<size_t>(i)];
+        sample.hashes = WriteSample(task, prepared, source, pipeline.name, first + i,
+                                    [&](std::string_view text) { sample.line += text; });
       });
       for (const Sample& sample : samples) {
         file.Append(sample.line);

@@ -110,11 +110,10 @@ std::vector<int64_t> WholeGenerations(const fs::path& path, const std::vector<in
 }
 
 std::vector<int64_t> WholeScores(const fs::path& path) {
-  std::vector<int64_t> documents;
-  const auto visit = [&](size_t line, Json&& value) {
-    documents.push_back(ScoreFromJson(value, fmt::format("{}:{}", path.string(), line)).doc_id);
-  };
-  ForEachJsonLine(path, visit, kRunLineLimits);
+  const ScoreReader reader(path);
+  std::vector<int64_t> documents = reader.Documents();
+  std::sort(documents.begin(), documents.end());
+  for (const int64_t document : documents) reader.ReadNumbers(document);
   return documents;
 }
 

@@ -66,12 +66,13 @@ class SoundFile {
     const RequestKind kind = OutputTypeOf(file_.definition.output_type).kind;
     for (int64_t document = file_.first; document < file_.end; ++document) {
       ThrowIfStopped(stopped_);
-      for (const Generation& answer :
-           reader.Read(document, RequestsOf(document), file_.definition.repeats)) {
-        if (answer.kind == kind) continue;
-        Refuse(fmt::format("document {} was answered as {}, expected {}", document,
-                           ToString(answer.kind), ToString(kind)));
-      }
+      reader.ForEach(document, RequestsOf(document), file_.definition.repeats,
+                     [&](const Generation& answer) {
+                       ThrowIfStopped(stopped_);
+                       if (answer.kind == kind) return;
+                       Refuse(fmt::format("document {} was answered as {}, expected {}", document,
+                                          ToString(answer.kind), ToString(kind)));
+                     });
     }
   }
 
@@ -80,7 +81,7 @@ class SoundFile {
     const ScoreReader reader(file_.path, file_.first, file_.end);
     for (int64_t document = file_.first; document < file_.end; ++document) {
       ThrowIfStopped(stopped_);
-      RequireScore(reader.Read(document));
+      RequireScore(reader.ReadNumbers(document));
     }
   }
 

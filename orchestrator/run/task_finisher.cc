@@ -37,15 +37,6 @@ class Readers {
   std::map<size_t, Reader> open_;
 };
 
-// The parts of a score that are aggregated: numbers without texts.
-ScoredDocument Numbers(const ScoredDocument& score) {
-  ScoredDocument numbers{score.doc_id, {}, nullptr};
-  for (const FilterScore& filter : score.filters) {
-    numbers.filters.push_back({filter.filter, nullptr, filter.metrics, filter.fallbacks});
-  }
-  return numbers;
-}
-
 Json FallbacksOf(const std::vector<ScoredDocument>& scores) {
   std::map<std::string, Fallbacks> counts;
   for (const ScoredDocument& score : scores) {
@@ -76,17 +67,27 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggrega
   source.score = [&](int64_t document) -> std::optional<ScoredDocument> {
     ThrowIfStopped(stopped);
     const auto at = static_cast<size_t>(document);
-    ScoredDocument score = scores[task.score_of.at(at)].Read(document);
-    out->numbers[at] = Numbers(score);
-    return score;
+    out->numbers[at] = scores[task.score_of.at(at)].ReadNumbers(document);
+    return out->numbers[at];
   };
-  source.generations = [&](int64_t document) {
+  source.filtered = [&](int64_t document, const std::string& filter) {
+    return scores[task.score_of.at(static_cast<size_t>(document))].Filtered(document, filter);
+  };
+  source.generations = [&](int64_t document, const std::function<void(Generation&&)>& visit) {
     const int requests = scorer.Requests(prepared.Document(document));
     const auto at = static_cast<size_t>(document);
-    std::vector<Generation> answers =
-        generations[task.generation_of.at(at)].Read(document, requests, task.definition.repeats);
-    undefined[at] = std::any_of(answers.begin(), answers.end(), IsUndefined);
-    return answers;
+    undefined[at] = 0;
+    generations[task.generation_of.at(at)].ForEach(document, requests, task.definition.repeats,
+                                                   [&](Generation&& answer) {
+                                                     ThrowIfStopped(stopped);
+                                                     if (IsUndefined(answer)) undefined[at] = 1;
+                                                     visit(std::move(answer));
+                                                   });
+  };
+  source.bytes = [&](int64_t document) {
+    const auto at = static_cast<size_t>(document);
+    return generations[task.generation_of.at(at)].Bytes(document) +
+           scores[task.score_of.at(at)].Bytes(document);
   };
   std::string hash = WriteSamples(task.samples, task.definition, prepared, source,
                                   static_cast<int>(std::thread::hardware_concurrency()));

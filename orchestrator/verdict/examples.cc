@@ -33,7 +33,7 @@ std::string AnswerOf(const Json& line) {
   if (filtered == line.end()) return "";
   const Json* value = &*filtered;
   while (value->is_array() && value->size() == 1) value = &(*value)[0];
-  return Cut(Text(*value), false);
+  return value->is_null() ? "(too long to be shown)" : Cut(Text(*value), false);
 }
 
 std::string PromptOf(const Json& line) {

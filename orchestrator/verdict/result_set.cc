@@ -1,14 +1,17 @@
 #include "orchestrator/verdict/result_set.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <optional>
 #include <set>
 
+#include "base/json_walk.h"
 #include "base/jsonl.h"
 #include "base/names.h"
 #include "base/text.h"
-#include "datasets/line_reader.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -18,7 +21,8 @@ namespace {
 constexpr const char* kHarnessPrefix = "results_";
 constexpr size_t kEntriesMax = 100'000;
 constexpr uint64_t kResultsBytesMax = uint64_t{64} << 20;
-constexpr uint64_t kLineBytesMax = uint64_t{64} << 20;
+constexpr uint64_t kLineBytesMax = uint64_t{512} << 20;  // of a sample: all answers to a document
+constexpr uint64_t kWholeBytesMax = uint64_t{1} << 20;   // of a line or member that is held
 constexpr size_t kLinesMax = 2'000'000;  // a comparison keeps a line's scores in memory
 constexpr size_t kNameBytesMax = 300;    // of a model's name in a label
 
@@ -68,6 +72,40 @@ SampleScore ReadScore(const Json& line, const std::string& where) {
         value->is_boolean() ? Json(value->get<bool>() ? 1.0 : 0.0) : *value;
   }
   return score;
+}
+
+// The first byte behind a byte order mark.
+uint64_t BeginOf(LongText* text) { return text->From(0).starts_with("\xef\xbb\xbf") ? 3 : 0; }
+
+// The offset of the line's newline, or of the end.
+uint64_t EndOfLine(LongText* text, uint64_t begin, const std::string& where) {
+  for (uint64_t at = begin;;) {
+    const std::string_view piece = text->From(at);
+    const size_t newline = piece.find('\n');
+    at += std::min(newline, piece.size());
+    if (at - begin > kLineBytesMax) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: the line is longer than {}", where, HumanBytes(kLineBytesMax)));
+    }
+    if (newline != std::string_view::npos || piece.empty()) return at;
+  }
+}
+
+// The sample of a line; nothing for a blank one. Of a long line, only members of a bounded length
+// are read; the others (all answers to a document) become null.
+std::optional<Json> ReadSample(LongText* text, const UniqueFd& fd, TextSpan line,
+                               const std::string& where) {
+  if (line.bytes() <= kWholeBytesMax) {
+    const std::string whole = ReadAt(fd, line.begin, line.bytes());
+    if (Trim(whole).empty()) return std::nullopt;
+    return ParseJson(whole, where);
+  }
+  JsonWalk walk(text, where);
+  Json sample = Json::object();
+  walk.Members(walk.Value(line), [&](const std::string& key, TextSpan value) {
+    sample[key] = value.bytes() > kWholeBytesMax ? Json() : walk.Parse(value, kWholeBytesMax);
+  });
+  return sample;
 }
 
 }  // namespace
@@ -168,15 +206,20 @@ void ResultSet::ForEachSample(const std::string& task,
   const std::string name = SamplesName(task);
   const std::string file = (folder_ / name).string();
   const UniqueFd fd = folder_.OpenFile(name);
-  LineReader lines(fd, file, false, {kLineBytesMax, 0}, nullptr);
-  std::string_view line;
-  while (lines.NextLine(&line)) {
-    if (lines.line() > kLinesMax) {
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) ThrowErrno(file, "fstat", errno);
+  TextInFile text(fd, static_cast<uint64_t>(info.st_size), file);
+  size_t number = 0;
+  for (uint64_t begin = BeginOf(&text); !text.From(begin).empty();) {
+    const std::string where = fmt::format("{}:{}", file, ++number);
+    if (number > kLinesMax) {
       throw Error(ErrorKind::kInput, fmt::format("{}: has more than {} lines", file, kLinesMax),
                   "a comparison takes no more samples of a task; compare fewer documents");
     }
-    if (Trim(line).empty()) continue;
-    if (!visit(lines.line(), ParseJson(line, fmt::format("{}:{}", file, lines.line())))) return;
+    const TextSpan line{begin, EndOfLine(&text, begin, where)};
+    begin = line.end + 1;
+    std::optional<Json> sample = ReadSample(&text, fd, line, where);
+    if (sample && !visit(number, std::move(*sample))) return;
   }
 }
 

@@ -2,9 +2,14 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <future>
 
 #include "api_case.h"
+#include "evald/error.h"
+#include "orchestrator/api/routes.h"
 #include "orchestrator/api/samples.h"
+#include "orchestrator/fleet/fair_threads.h"
+#include "tests/unit/support/little_memory.h"
 
 namespace evald::test {
 namespace {
@@ -146,6 +151,28 @@ TEST_F(ResultsTest, DamagedSamplesAreAProblemAndNoCrash) {
   EXPECT_EQ(Get("/healthz").status, 200);
 }
 
+std::shared_ptr<const api::RunFile> Open(const fs::path& folder) {
+  return std::make_shared<const api::RunFile>(api::OpenRunFile(folder, "samples_t.jsonl"));
+}
+
+std::shared_ptr<const api::SampleIndex> Index(api::SampleStore* store,
+                                              const std::shared_ptr<const api::RunFile>& file,
+                                              const api::SampleQuery& query) {
+  std::shared_ptr<const api::SampleIndex> index;
+  while (!index) index = store->Index(*file, query);
+  return index;
+}
+
+Json Page(api::SampleStore* store, const std::shared_ptr<const api::RunFile>& file,
+          const api::SampleQuery& query) {
+  const auto index = Index(store, file, query);
+  api::PiecedText out(file);
+  out.Add("[");
+  AddPage(*index, *file, query, nullptr, &out);
+  out.Add("]");
+  return Json::parse(out.Next(64 << 20));
+}
+
 // The bytes before a page are not read again, so they may have become anything.
 TEST(SampleIndex, PagesDeepInALargeFileCostNoMoreThanTheFirst) {
   const TemporaryFolder folder;
@@ -159,26 +186,115 @@ TEST(SampleIndex, PagesDeepInALargeFileCostNoMoreThanTheFirst) {
           << (i % 1000 == 0 ? 1 : 0) << "}\n";
     }
   }
-  const api::RunFile file = api::OpenRunFile(folder.path(), "samples_t.jsonl");
+  const auto file = Open(folder.path());
   api::SampleStore store;
-  EXPECT_EQ(store.Read(file, {"", true, 0, 200}).samples.size(), 100u);
+  EXPECT_EQ(Page(&store, file, {"", true, 0, 200}).size(), 100u);
   std::fstream(path, std::ios::in | std::ios::out) << std::string(tail, 'x');
-  const api::SamplePage page = store.Read(file, {"", std::nullopt, 99'990, 50});
-  ASSERT_EQ(page.samples.size(), 10u);
-  EXPECT_EQ(page.samples[9]["doc_id"], 99'999);
-  EXPECT_EQ(page.lines, 100'000u);
-  const api::SamplePage right = store.Read(file, {"", true, 98'001, 200});
-  ASSERT_EQ(right.samples.size(), 1u);
-  EXPECT_EQ(right.samples[0]["doc_id"], 99'000);
+  const Json page = Page(&store, file, {"", std::nullopt, 99'990, 50});
+  ASSERT_EQ(page.size(), 10u);
+  EXPECT_EQ(page[9]["doc_id"], 99'999);
+  const Json right = Page(&store, file, {"", true, 98'001, 200});
+  ASSERT_EQ(right.size(), 1u);
+  EXPECT_EQ(right[0]["doc_id"], 99'000);
+}
+
+// One document with 2,000 answers of 10 kB.
+TEST(SampleText, ALongLineIsNotHeld) {
+  const TemporaryFolder folder;
+  const std::string text = "é\n" + std::string(10'000, 'x');
+  Json line = {{"doc_id", 0}, {"doc", Json::object()}, {"target", "t"}};
+  line["arguments"]["gen_args_0"] = {{"arg_0", "Q"}, {"arg_1", {{"until", Json::array()}}}};
+  line["resps"] = Json::array({std::vector<std::string>(2000, text)});
+  line["filtered_resps"] = {text};
+  line.update({{"filter", "none"}, {"metrics", {"exact_match"}}, {"exact_match", 1.0}});
+  std::ofstream(folder.path() / "samples_t.jsonl") << ToLine(line) << "\n";
+  const auto file = Open(folder.path());
+  api::PiecedText out(file);
+  {
+    const LittleMemory memory(4 << 20);
+    api::SampleStore store;
+    const auto index = Index(&store, file, {"none", true, 0, 50});
+    EXPECT_EQ(AddPage(*index, *file, {}, nullptr, &out).samples, 1u);
+  }
+  EXPECT_GT(out.bytes(), 20'000'000u);
+  EXPECT_LT(out.parts(), 30u);
+  const uint64_t bytes = out.bytes();
+  std::string sent;
+  for (std::string piece; !(piece = out.Next(64 << 10)).empty(); sent += piece)
+    ASSERT_LE(piece.size(), 64u << 10);
+  ASSERT_EQ(sent.size(), bytes);
+  const Json sample = Json::parse(sent);
+  EXPECT_EQ(sample["answers"], line["resps"]);
+  EXPECT_EQ(sample["prompt"], "Q");
+  EXPECT_EQ(sample["continuations"], Json::array());
+  EXPECT_EQ(sample["scores"], Json({{"exact_match", 1.0}}));
+  EXPECT_EQ(sample["correct"], true);
+}
+
+TEST(SampleText, ReadingEndsWhenNobodyWaits) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "samples_t.jsonl")
+      << R"({"doc_id":0,"metrics":[],"resps":")" << std::string(10 << 20, 'x') << "\"}\n";
+  const auto file = Open(folder.path());
+  api::SampleStore store;
+  const auto index = Index(&store, file, {});
+  int asked = 0;
+  const api::Stopped soon = [&] { return ++asked > 3; };
+  api::PiecedText out(file);
+  EXPECT_THROW(AddPage(*index, *file, {}, soon, &out), Error);
+  EXPECT_EQ(asked, 4);
+  EXPECT_THROW(store.Index(*file, {"none", std::nullopt, 0, 50}, [] { return true; }), Error);
+}
+
+TEST_F(ResultsTest, ALongSampleComesWhole) {
+  service_.Finish(id_);
+  const std::string text(1 << 20, 'x');
+  std::ofstream(folder_.path() / id_ / "samples_sums.jsonl")
+      << R"({"doc_id":7,"metrics":["acc"],"acc":0,"resps":[[")" << text << "\"]]}\n";
+  const Answer answer = Get(run_ + "/samples/sums");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(Parse(answer)["samples"][0]["answers"][0][0], text);
+  const std::string tag = "If-None-Match: " + answer.headers.at("etag") + "\r\n";
+  EXPECT_EQ(Get(run_ + "/samples/sums", tag).status, 304);
+  EXPECT_EQ(Get(run_ + "/samples/sums?correct=false", tag).status, 200);
+}
+
+// Work on files goes step by step, so that no user waits for the end of another's.
+TEST(InBackground, UsersTakeTurnsAndWorkThatNobodyWaitsForEnds) {
+  FairThreads files("files", nullptr, {.threads = 1});
+  api::Context context;
+  context.files = &files;
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  std::promise<int> ended, answered;
+  api::InBackground(
+      context, "ada",
+      http::Responder([&](const http::Response& response) { ended.set_value(response.status); },
+                      gone),
+      [] { return std::nullopt; });
+  api::InBackground(context, "bob", http::Responder([&](const http::Response& response) {
+                      answered.set_value(response.status);
+                    }),
+                    [step = 0]() mutable -> std::optional<http::Response> {
+                      if (++step < 100) return std::nullopt;
+                      return http::JsonResponse(200, "{}");
+                    });
+  EXPECT_EQ(answered.get_future().get(), 200);
+  *gone = true;
+  EXPECT_EQ(ended.get_future().get(), 500) << "dropped unanswered";
+}
+
+api::SampleMark MarkOf(std::string_view line) {
+  TextInMemory text(line);
+  return api::MarkOf(&text, {0, line.size()});
 }
 
 TEST(SampleMark, SeesOnlyTheOutermostMembers) {
-  const api::SampleMark mark = api::MarkOf(
+  const api::SampleMark mark = MarkOf(
       R"({"doc":{"filter":"no","acc":0,"metrics":["no"]},"arguments":[["filter"]],"acc":true,"filter":"yes","metrics":["acc","f1"],"f1":0.5})");
   EXPECT_EQ(mark.filter, "yes");
   EXPECT_EQ(mark.correct, true);
-  EXPECT_FALSE(api::MarkOf(R"({"metrics":["f1"],"f1":0.5})").correct.has_value());
-  EXPECT_FALSE(api::MarkOf(R"({"metrics":["bleu"],"bleu":[1,2]})").correct.has_value());
+  EXPECT_FALSE(MarkOf(R"({"metrics":["f1"],"f1":0.5})").correct.has_value());
+  EXPECT_FALSE(MarkOf(R"({"metrics":["bleu"],"bleu":[1,2]})").correct.has_value());
 }
 
 }  // namespace

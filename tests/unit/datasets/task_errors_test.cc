@@ -73,6 +73,30 @@ TEST(TaskErrors, KeysAndTypes) {
               HasSubstr("the task has no doc_to_target"));
 }
 
+TEST(TaskErrors, TasksBeyondTheirLimits) {
+  const auto many = [](size_t count, const std::string& item) {
+    std::string list = item;
+    for (size_t i = 1; i < count; ++i) list += ", " + item;
+    return "[" + list + "]";
+  };
+  const std::string step = "{function: take_first}";
+  EXPECT_THAT(Refusal(With("filter_list: " + many(65, "{name: f, filter: [" + step + "]}") + "\n")),
+              HasSubstr("t.yaml:7: pipelines in filter_list: found 65, expected at most 64"));
+  EXPECT_THAT(Refusal(With("filter_list: [{name: f, filter: " + many(65, step) + "}]\n")),
+              HasSubstr("steps in the pipeline 'f': found 65, expected at most 64"));
+  EXPECT_THAT(Refusal(With("metric_list: " + many(65, "{metric: exact_match}") + "\n")),
+              HasSubstr("metrics in metric_list: found 65, expected at most 64"));
+  EXPECT_THAT(Refusal(With("repeats: 10001\n")),
+              HasSubstr("t.yaml:7: repeats: found 10001, expected at most 10000"));
+  EXPECT_EQ(Refusal(With("repeats: 10000\n")), "");
+  const std::string choices = std::string(kHead) +
+                              "output_type: multiple_choice\ndoc_to_text: \"{{q}}\"\n"
+                              "doc_to_target: 0\ndoc_to_choice: [x, y]\nrepeats: 5001\n";
+  EXPECT_THAT(Refusal(choices),
+              HasSubstr("the document has 10002 answers (2 requests, 5001 repeats), expected at "
+                        "most 10000"));
+}
+
 TEST(TaskErrors, LabelsThatCannotBeScored) {
   const std::string choice =
       std::string(kHead) +

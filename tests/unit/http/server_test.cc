@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "base/jsonl.h"
@@ -62,6 +63,66 @@ TEST_F(ServerTest, AnswersOnOneConnectionOneAfterTheOther) {
     EXPECT_EQ(answer.headers.at("x-content-type-options"), "nosniff");
     EXPECT_TRUE(answer.headers.contains("date"));
   }
+}
+
+TEST(Server, AHandlerLearnsThatItsClientHasGone) {
+  std::promise<Responder> asked;
+  Router router;
+  router.Add({"GET", "/long", Role::kRead,
+              [&](const auto&, const Responder& answer) { asked.set_value(answer); }});
+  Server server({}, std::move(router));
+  std::optional<SocketClient> client(std::in_place, server.port());
+  // Another request waits unread behind the first one
+  client->Send(Ask("GET", "/long") + Ask("GET", "/none"));
+  const Responder answer = asked.get_future().get();
+  EXPECT_TRUE(answer.wanted());
+  client.reset();
+  const auto limit = std::chrono::steady_clock::now() + kPatience;
+  while (answer.wanted() && std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_FALSE(answer.wanted());
+}
+
+// 10 MB of "0123456789", of which nothing is held.
+class Digits : public PieceSource {
+ public:
+  uint64_t bytes() const override { return kBytes; }
+  std::string Next(size_t most) override {
+    most_asked = std::max(most_asked, most);
+    std::string text;
+    while (text.size() < std::min<size_t>(most, 1000) && sent_ < cut)
+      text += static_cast<char>('0' + sent_++ % 10);
+    return text;
+  }
+  static constexpr uint64_t kBytes = 10'000'000;
+  uint64_t cut = kBytes;  // no bytes come after so many
+  size_t most_asked = 0;
+
+ private:
+  uint64_t sent_ = 0;
+};
+
+TEST(Server, ABodyIsMadeWhileItIsSent) {
+  auto digits = std::make_shared<Digits>();
+  Router router;
+  router.Add({"GET", "/digits", Role::kRead, [&](const auto&, const Responder& answer) {
+                Response response = Text("");
+                response.pieces = digits;
+                answer(std::move(response));
+              }});
+  Server server({}, std::move(router));
+  SocketClient client(server.port());
+  client.Send(Ask("HEAD", "/digits"));
+  EXPECT_EQ(client.Receive(true).headers.at("content-length"), "10000000");
+  EXPECT_EQ(digits->most_asked, 0u);
+  const Answer answer = Fetch(server.port(), Ask("GET", "/digits"));
+  ASSERT_EQ(answer.body.size(), Digits::kBytes);
+  EXPECT_EQ(answer.body.substr(9'999'990), "0123456789");
+  EXPECT_LE(digits->most_asked, 64u << 10);
+
+  digits = std::make_shared<Digits>();
+  digits->cut = 5'000'000;  // the source has gone: the client sees an answer that is cut short
+  EXPECT_LT(Fetch(server.port(), Ask("GET", "/digits")).body.size(), Digits::kBytes);
 }
 
 TEST_F(ServerTest, AnswersPipelinedRequestsInOrder) {

@@ -14,6 +14,7 @@
 #include "metrics/sandbox_options.h"
 #include "tests/unit/metrics/fixtures.h"
 #include "tests/unit/support/caught.h"
+#include "tests/unit/support/little_memory.h"
 #include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
@@ -119,6 +120,84 @@ TEST_F(JobTest, LinesOfRunsAreBounded) {
   EXPECT_THROW(GenerationReader{path}, Error);
 }
 
+// Some filters need all answers to a document, so there is a bound on them.
+TEST_F(JobTest, ADocumentWithTooLongAnswersIsRefused) {
+  TaskDefinition task = test::AnswerTask();
+  task.repeats = 9;
+  test::PrepareAnswers(task, 1, scratch_.path() / "long");
+  std::string lines;
+  for (int repeat = 0; repeat < task.repeats; ++repeat)
+    lines += Line(Answer(0, std::string(15 << 20, 'x'), repeat));
+  test::WriteText(scratch_.path() / "generations.jsonl", lines);
+  protocol::Job job = MakeJob(0, 1);
+  job.prepared = scratch_.path() / "long";
+  const Error error = RunAndFail(job);
+  EXPECT_EQ(error.kind(), ErrorKind::kInput);
+  EXPECT_THAT(error.what(), HasSubstr("task 'sums', document 0: its answers take"));
+}
+
+TEST_F(JobTest, ADocumentWhoseFiltersLeaveTooMuchIsRefused) {
+  TaskDefinition task = test::AnswerTask();
+  task.filters.assign(6, {"", {{"lowercase", Json::object()}, {"take_first", Json::object()}}});
+  for (size_t i = 0; i < 6; ++i) task.filters[i].name = "f" + std::to_string(i);
+  test::PrepareAnswers(task, 1, scratch_.path() / "long");
+  test::WriteText(scratch_.path() / "generations.jsonl",
+                  Line(Answer(0, std::string(12 << 20, 'x'))));
+  protocol::Job job = MakeJob(0, 1);
+  job.prepared = scratch_.path() / "long";
+  const Error error = RunAndFail(job);
+  EXPECT_EQ(error.kind(), ErrorKind::kInput);
+  EXPECT_THAT(error.what(), HasSubstr("what the filters leave takes more than 64"));
+}
+
+// Repeats of one document: an agent's file of generations is read answer by answer.
+TEST_F(JobTest, AnswersAreReadOneByOne) {
+  const auto path = scratch_.path() / "long.jsonl";
+  {
+    std::string lines;
+    for (int i = 63; i >= 0; --i)
+      lines += Line(Answer(0, std::to_string(i) + std::string(1 << 20, 'x'), i));
+    test::WriteText(path, lines);
+  }
+  const GenerationReader reader(path);
+  const LittleMemory memory(16 << 20);
+  int expected = 0;
+  reader.ForEach(0, 1, 64, [&](const Generation& generation) {
+    EXPECT_EQ(generation.repeat, expected);
+    EXPECT_TRUE(generation.text.starts_with(std::to_string(expected++) + "x"));
+  });
+  EXPECT_EQ(expected, 64);
+}
+
+TEST_F(JobTest, NumbersOfALongScoreAreReadAlone) {
+  const auto path = scratch_.path() / "scores.jsonl";
+  {
+    ScoredDocument score;
+    score.doc_id = 3;
+    for (const char* filter : {"a", "b"}) {
+      const Json filtered =
+          Json::array({std::vector<std::string>(20, std::string(1 << 20, *filter))});
+      score.filters.push_back({filter, filtered, {{"exact_match", 0.5}}, {{"no text", 2}}});
+    }
+    score.detail = {{"a", std::string(1 << 20, 'd')}};
+    test::WriteText(path, ToLine(ToJson(score)) + "\n");
+  }
+  const ScoreReader reader(path);
+  const LittleMemory memory(8 << 20);
+  const ScoredDocument numbers = reader.ReadNumbers(3);
+  ASSERT_EQ(numbers.filters.size(), 2u);
+  EXPECT_EQ(numbers.doc_id, 3);
+  EXPECT_EQ(numbers.filters[1].filter, "b");
+  EXPECT_EQ(numbers.filters[1].metrics["exact_match"], 0.5);
+  EXPECT_EQ(numbers.filters[1].fallbacks.at("no text"), 2);
+  EXPECT_TRUE(numbers.filters[1].filtered.is_null());
+  EXPECT_TRUE(numbers.detail.is_null());
+  EXPECT_TRUE(reader.Filtered(3, "b").starts_with("[[\"bbb"));
+  EXPECT_TRUE(reader.Filtered(3, "b").ends_with("bbb\"]]"));
+  EXPECT_THROW(reader.Filtered(3, "c"), Error);
+  EXPECT_THROW(reader.ReadNumbers(4), Error);
+}
+
 TEST_F(JobTest, ABrokenLine17IsNamed) {
   std::string lines;
   for (int i = 0; i < 20; ++i) lines += i == 16 ? "{\"doc_id\": 16, \"te\n" : Line(Answer(i, "x"));
@@ -222,6 +301,31 @@ TEST_F(ProcessTest, WithoutASandboxOnlyCodeFails) {
   job.attempt = 1;
   agent_->Send(job);
   Await<protocol::JobDone>();
+}
+
+TEST_F(ProcessTest, AJobThatTakesTooMuchMemoryIsAnErrorOfTheTask) {
+  if (!LimitsOwnMemory()) GTEST_SKIP() << "sanitizers bound no memory";
+  Await<protocol::Want>();
+  TaskDefinition task = test::AnswerTask();
+  task.repeats = 8;
+  test::PrepareAnswers(task, 1, scratch_.path() / "long");
+  {
+    std::string lines;
+    for (int i = 0; i < task.repeats; ++i) lines += Line(Answer(0, std::string(8 << 20, 'x'), i));
+    test::WriteText(scratch_.path() / "generations.jsonl", lines);
+  }
+  protocol::Job job = MakeJob(0, 1);
+  job.prepared = scratch_.path() / "long";
+  protocol::JobFailed failed;
+  {
+    const LittleMemory memory(48 << 20);
+    agent_->Send(job);
+    failed = Await<protocol::JobFailed>();
+  }
+  EXPECT_FALSE(failed.retry);
+  EXPECT_THAT(failed.message,
+              HasSubstr("task 'sums', documents 0 to 0: scoring takes more memory"));
+  EXPECT_THAT(failed.message, HasSubstr("fewer repeats"));
 }
 
 TEST_F(ProcessTest, EndsWhenTheAgentIsGone) {

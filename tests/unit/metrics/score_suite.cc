@@ -85,12 +85,17 @@ Json ScoreSuite(const Json& suite, const fs::path& out,
     std::vector<ScoredDocument> documents;
     for (int64_t i = 0; i < prepared.document_count(); ++i) documents.push_back(scores.Read(i));
     input.entries[name] = AggregateTask(task, documents, suite["bootstrap_iters"].get<int>());
-    const SampleSource source{[&](int64_t doc_id) {
-                                const int requests =
-                                    static_cast<int>(prepared.Requests(doc_id, doc_id + 1).size());
-                                return generations.Read(doc_id, requests, prepared.repeats());
-                              },
-                              [&](int64_t doc_id) { return scores.Read(doc_id); }};
+    SampleSource source;
+    source.generations = [&](int64_t doc_id, const std::function<void(Generation&&)>& visit) {
+      const auto requests = static_cast<int>(prepared.Requests(doc_id, doc_id + 1).size());
+      generations.ForEach(doc_id, requests, prepared.repeats(), visit);
+    };
+    source.score = [&](int64_t doc_id) { return scores.ReadNumbers(doc_id); };
+    source.filtered = [&](int64_t doc_id, const std::string& filter) {
+      return scores.Filtered(doc_id, filter);
+    };
+    // Every other document is written as one that is too long to be held
+    source.bytes = [](int64_t doc_id) { return doc_id % 2 == 0 ? 1 : kSamplesHeldMax + 1; };
     input.task_hashes[name] =
         WriteSamples(out / ("samples_" + name + ".jsonl"), task, prepared, source, 2);
     input.tasks.push_back(task);

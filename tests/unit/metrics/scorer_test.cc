@@ -43,6 +43,52 @@ std::string Refusal(const TaskDefinition& task) {
   return RefusalOf([&] { const Scorer scorer(task, nullptr); });
 }
 
+TEST(Scorer, RefusesATaskBeyondItsLimits) {
+  TaskDefinition task = test::AnswerTask();
+  task.filters.resize(20'000, task.filters[0]);
+  EXPECT_THAT(Refusal(task),
+              HasSubstr("pipelines of filter_list: found 20000, expected at most 64"));
+  task = test::AnswerTask();
+  task.filters[1].steps.resize(65, task.filters[1].steps[0]);
+  EXPECT_THAT(Refusal(task), HasSubstr("steps of the filter pipeline 'flexible': found 65"));
+  task = test::AnswerTask();
+  task.metrics.resize(65, task.metrics[0]);
+  EXPECT_THAT(Refusal(task), HasSubstr("entries of metric_list: found 65"));
+  task = test::AnswerTask();
+  task.repeats = 10'001;
+  EXPECT_THAT(Refusal(task), HasSubstr("repeats: found 10001, expected at most 10000"));
+}
+
+// The error of scoring `repeats` answers under these steps.
+std::string RefusalOfAnswers(std::vector<FilterStep> steps, int repeats, const std::string& text) {
+  TaskDefinition task = test::AnswerTask();
+  task.repeats = repeats;
+  task.filters = {{"f", std::move(steps)}};
+  std::vector<Generation> answers;
+  for (int i = 0; i < repeats; ++i) answers.push_back(test::Answer(0, text, i));
+  return RefusalOf([&] { Scorer(task, nullptr).Score(Document("x"), std::move(answers)); });
+}
+
+TEST(Scorer, ShortAnswersDoNotBecomeEndlesslyLong) {
+  const std::string mebibyte(1 << 20, 'x');
+  const Json take_first = Json::object();
+  EXPECT_THAT(
+      RefusalOfAnswers({{"map", {{"mapping_dict", Json::object()}, {"default_value", mebibyte}}},
+                        {"take_first", take_first}},
+                       10'000, "x"),
+      HasSubstr("the filtered responses take more than 128"));
+  EXPECT_THAT(RefusalOfAnswers({{"regex", {{"regex_pattern", "(#)"}, {"fallback", mebibyte}}},
+                                {"take_first", take_first}},
+                               10'000, "x"),
+              HasSubstr("the filtered responses take more than 128"));
+  const std::string long_text(1'000'001, 'y');
+  EXPECT_THAT(
+      RefusalOfAnswers({{"take_first", take_first}, {"lowercase", take_first}}, 1, long_text),
+      HasSubstr("found a text of 1000001 characters"));
+  EXPECT_EQ(
+      RefusalOfAnswers({{"take_first", take_first}, {"take_first", take_first}}, 1, long_text), "");
+}
+
 TEST(Scorer, RefusesWhatItDoesNotKnowByItsName) {
   TaskDefinition task = test::AnswerTask();
   task.metrics[0].metric = "exact_mach";

@@ -122,16 +122,19 @@ TEST(Samples, OneLinePerFilterAndDocument) {
   const TaskDefinition task = test::AnswerTask();
   test::PrepareAnswers(task, 2, scratch.path() / "prepared");
   const PreparedTask prepared(scratch.path() / "prepared");
-  const SampleSource source{
-      [](int64_t doc_id) { return std::vector<Generation>{test::Answer(doc_id, "ä\n")}; },
-      [](int64_t doc_id) -> std::optional<ScoredDocument> {
-        ScoredDocument score;
-        score.doc_id = doc_id;
-        for (const char* filter : {"strict", "flexible"}) {
-          score.filters.push_back({filter, {"5"}, {{"exact_match", 0.0}}});
-        }
-        return score;
-      }};
+  SampleSource source;
+  source.generations = [](int64_t doc_id, const std::function<void(Generation&&)>& visit) {
+    visit(test::Answer(doc_id, "ä\n"));
+  };
+  source.score = [](int64_t doc_id) {
+    ScoredDocument score;
+    score.doc_id = doc_id;
+    for (const char* filter : {"strict", "flexible"})
+      score.filters.push_back({filter, nullptr, {{"exact_match", 0.0}}, {}});
+    return score;
+  };
+  source.filtered = [](int64_t, const std::string&) { return R"(["5"])"; };
+  source.bytes = [](int64_t) { return 100; };
   const std::filesystem::path path = scratch.path() / "samples.jsonl";
   const std::string hash = WriteSamples(path, task, prepared, source, 2);
   EXPECT_EQ(hash.size(), 64U);

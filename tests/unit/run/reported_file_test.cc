@@ -8,6 +8,7 @@
 #include "base/jsonl.h"
 #include "evald/score.h"
 #include "tests/unit/metrics/fixtures.h"
+#include "tests/unit/support/little_memory.h"
 #include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
@@ -51,6 +52,23 @@ TEST_F(ReportedFileTest, HonestFilesAreSound) {
   EXPECT_EQ(OfGenerations(Answered(3) + Answered(2) + Answered(5)), "")
       << "in any order, with another's lines";
   EXPECT_EQ(OfScores(Score(2, {{"exact_match", 1.0}}) + Score(3, {{"exact_match", 0.0}})), "");
+}
+
+TEST_F(ReportedFileTest, LongAnswersAreCheckedOneByOne) {
+  task_.repeats = 24;
+  test::PrepareAnswers(task_, 8, scratch_.path() / "repeated");
+  const auto path = scratch_.path() / "file.jsonl";
+  ReportedFile file{path, 0, "", 2, 3, false, task_, scratch_.path() / "repeated"};
+  {
+    std::string text;
+    for (int i = 0; i < task_.repeats; ++i)
+      text += test::Line(test::Answer(2, std::string(2 << 20, 'x'), i));
+    test::WriteText(path, text);
+    file.bytes = text.size();
+    file.hash = HashHex(text);
+  }
+  const LittleMemory memory(24 << 20);
+  EXPECT_EQ(WhyNotSound(file, nullptr), "");
 }
 
 TEST_F(ReportedFileTest, WhatIsThereMustBeWhatWasReported) {

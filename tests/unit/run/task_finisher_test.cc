@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "base/hash.h"
+#include "base/jsonl.h"
 #include "evald/score.h"
 #include "tests/unit/metrics/fixtures.h"
+#include "tests/unit/support/little_memory.h"
 #include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
@@ -76,6 +78,45 @@ TEST_F(TaskFinisherTest, AnotherUsersTaskIsFinishedMeanwhileAndACancelledOneEnds
       [](const Error& error) { FAIL() << error.what(); });
   loop_.Run();
   EXPECT_EQ(heard, "bob ada ada ");
+}
+
+// One document with many long answers: a pipeline that keeps them all, and one that keeps one.
+TEST_F(TaskFinisherTest, LongAnswersToADocumentAreNotHeldTogether) {
+  constexpr int kRepeats = 48;
+  const std::filesystem::path folder = scratch_.path();
+  TaskDefinition task = test::AnswerTask();
+  task.repeats = kRepeats;
+  test::PrepareAnswers(task, 1, folder / "prepared");
+  const std::string text = "é\n" + std::string(1 << 20, 'x');
+  FinishedTask finished{.definition = task, .prepared = folder / "prepared"};
+  {
+    std::string lines;
+    for (int i = 0; i < kRepeats; ++i) lines += test::Line(test::Answer(0, text, i));
+    test::WriteText(folder / "generations.jsonl", lines);
+    finished.generation_files = {{folder / "generations.jsonl", HashHex(lines)}};
+    ScoredDocument score;
+    const Json all = Json::array({std::vector<std::string>(kRepeats, text)});
+    score.filters.push_back({"strict", all, {{"exact_match", 1.0}}, {}});
+    score.filters.push_back({"flexible", Json::array({text}), {{"exact_match", 0.0}}, {}});
+    lines = ToLine(ToJson(score)) + "\n";
+    test::WriteText(folder / "scores.jsonl", lines);
+    finished.score_files = {{folder / "scores.jsonl", HashHex(lines)}};
+  }
+  finished.generation_of = finished.score_of = {0};
+  finished.samples = folder / "samples.jsonl";
+  finished.bootstrap_iters = 0;
+  {
+    const LittleMemory memory(24 << 20);
+    EXPECT_EQ(AggregateFinished(finished).entry["exact_match,strict"], 1.0);
+  }
+  std::vector<Json> samples;
+  ForEachJsonLine(finished.samples,
+                  [&](size_t, Json&& sample) { samples.push_back(std::move(sample)); });
+  ASSERT_EQ(samples.size(), 2u);
+  const Json answers = Json::array({std::vector<std::string>(kRepeats, text)});
+  EXPECT_EQ(samples[0]["resps"], answers);
+  EXPECT_EQ(samples[0]["filtered_resps"], answers);
+  EXPECT_EQ(samples[1]["filtered_resps"], Json::array({text}));
 }
 
 TEST_F(TaskFinisherTest, WhatIsUnderWayEndsWithTheFinisher) {
