@@ -135,6 +135,7 @@ ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>
   config.state_dir = state ? ResolvePath(at, *state) : DefaultStateDir();
   config.output_dir = output ? ResolvePath(at, *output) : config.state_dir / "runs";
   config.cache_dir = cache ? ResolvePath(at, *cache) : DefaultCacheDir();
+  config.cache_bytes_max = ReadCacheLimit(top);
   config.workers = ReadWorkers(top, "workers");
   config.metrics = ReadMetrics(top);
   config.staging = ReadStaging(top, at);

@@ -37,6 +37,7 @@ struct ServeConfig {
   /// Names besides localhost under which clients may reach it
   std::vector<std::string> hosts;
   std::filesystem::path state_dir, output_dir, cache_dir;
+  uint64_t cache_bytes_max = kCacheBytesMax;
   WorkersConfig workers;
   MetricsConfig metrics;
   StagingConfig staging;

@@ -34,6 +34,7 @@ struct ServiceOptions {
   std::filesystem::path state_dir;   ///< the database and logs
   std::filesystem::path output_dir;  ///< folders of runs
   std::filesystem::path cache_dir;   ///< prepared tasks
+  uint64_t cache_bytes_max = kCacheBytesMax;
   std::string log_level = "warn";
   std::vector<std::string> devices = {"cpu:0"};  ///< one worker each
   int threads = 1;                               ///< of each worker
