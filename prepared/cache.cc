@@ -110,8 +110,8 @@ Measured Measure(const fs::path& tasks) {
   return measured;
 }
 
-Keys KeysIn(const fs::path& list) {
-  std::istringstream lines(ReadFile(list));
+Keys KeysIn(const std::string& list) {
+  std::istringstream lines(list);
   Keys keys;
   for (std::string line; std::getline(lines, line);) keys.insert(line);
   return keys;
@@ -129,7 +129,7 @@ Keys KeysInUse(const fs::path& cache_dir) {
     if (Flock(fd, LOCK_EX | LOCK_NB, at->path())) {
       ::unlink(at->path().c_str());
     } else {
-      keys.merge(KeysIn(at->path()));
+      keys.merge(KeysIn(ReadFile(fd, at->path())));  // its run may remove the list meanwhile
     }
   }
   if (error) {
@@ -238,7 +238,7 @@ void CacheKeeper::MakeRoom(const std::string& key, std::string_view task) {
   if (bytes_ > bytes_max_) {
     const UniqueFd lock = LockCache(cache_dir_);
     const Keys used = KeysInUse(cache_dir_);
-    if (!use_.empty()) own = BytesOf(measured.entries, KeysIn(use_));
+    if (!use_.empty()) own = BytesOf(measured.entries, KeysIn(ReadFile(use_)));
     SortByWorth(&measured.entries);
     for (const Entry& entry : measured.entries) {
       if (bytes_ <= bytes_max_ - bytes_max_ / kFreed) break;
