@@ -165,7 +165,7 @@ Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks)
     if (hooks.cancel != nullptr && *hooks.cancel)
       throw Error(ErrorKind::kInfrastructure, "preparation was cancelled");
     suite.tasks.push_back(PrepareOne(leaf, options, tokenizer.get(), input.threads));
-    cache.MakeRoom(suite.tasks.back().prepared.filename().string(), leaf.name);
+    cache.MakeSpace(suite.tasks.back().prepared.filename().string(), leaf.name);
     hooks.progress(suite.tasks.size(), resolved.leaves.size());
   }
   return suite;

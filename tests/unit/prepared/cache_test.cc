@@ -36,7 +36,7 @@ class Cache : public testing::Test {
     CacheKeeper keeper(cache_, use->file(), most);
     keeper.Hold(key);
     Write(key);
-    keeper.MakeRoom(key, "task-" + key);
+    keeper.MakeSpace(key, "task-" + key);
     return use;
   }
   void Write(const std::string& name) {
@@ -115,7 +115,7 @@ TEST_F(Cache, RefusesARunWhoseOwnTasksExceedTheBound) {
     for (const char* key : {"a", "b", "c", "d"}) {
       keeper.Hold(key);
       Write(key);
-      keeper.MakeRoom(key, key);
+      keeper.MakeSpace(key, key);
     }
   });
   EXPECT_EQ(error.kind(), ErrorKind::kInput);
