@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "base/log.h"
-#include "base/own_folder.h"
 #include "base/sha256.h"
 #include "datasets/documents.h"
 #include "datasets/functions.h"
@@ -15,6 +14,7 @@
 #include "datasets/task_set.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
+#include "prepared/cache.h"
 #include "prepared/prepared_task.h"
 
 namespace evald {
@@ -116,11 +116,10 @@ class Preparation {
   }
 
   fs::path Prepare() {
-    // Prepared tasks are trusted when they are found again, so no one else may have put them there.
-    constexpr const char* kRemedy = "set cache_dir to a folder of your own";
-    MakePrivateFolder(options_.cache_dir, kRemedy);
-    MakeOwnFolder(options_.cache_dir / "prepared", kRemedy);
-    const fs::path folder = options_.cache_dir / "prepared" / Key();
+    MakePreparedCache(options_.cache_dir);
+    const std::string key = Key();
+    const fs::path folder = options_.cache_dir / "prepared" / key;
+    if (options_.holds) options_.holds(key);
     if (IsThere(folder)) return folder;
     LoadDocuments();
     Documents fewshot = LoadFewshot();
@@ -131,7 +130,7 @@ class Preparation {
     });
     const TaskDefinition task = Define(builder);
     const DocumentCheck check = AtDocument(0, [&] { return CheckOf(task); });
-    PreparedTaskWriter writer(folder, ToJson(task));
+    PreparedTaskWriter writer(folder, ToJson(task), options_.prepared_bytes_max);
     for (int64_t i = 0; i < Effective(); ++i) {
       CheckCancelled();
       std::vector<Request> requests;
@@ -142,7 +141,7 @@ class Preparation {
         RequireFewAnswers(requests.size(), task.repeats);
         return built;
       });
-      writer.Add(document, requests);
+      AtDocument(static_cast<size_t>(i), [&] { writer.Add(document, requests); });
     }
     writer.Finish();
     return folder;
@@ -160,7 +159,7 @@ class Preparation {
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInput) throw;
       log::Warn("{}; it is prepared again", e.message());
-      fs::remove_all(folder, ignored);
+      RemovePrepared(folder);
       return false;
     }
   }

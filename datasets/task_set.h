@@ -75,6 +75,10 @@ struct PrepareOptions {
   const std::atomic<bool>* cancel = nullptr;
   ReadRoots roots;    ///< folders below which data files lie
   DataLimits limits;  ///< limits of data files
+  /// Most bytes of a prepared task's documents and requests together
+  uint64_t prepared_bytes_max = UINT64_MAX;
+  /// Called with the prepared task's key before the task is looked for in the cache; may be null
+  std::function<void(const std::string& key)> holds;
   /// Called on the preparing thread with each step, such as "reading data/test.jsonl", so that a
   /// process that ends this one can name the step.
   std::function<void(const std::string& what)> doing;

@@ -27,9 +27,11 @@ struct PreparedDocument {
 class PreparedTaskWriter {
  public:
   /// `task` is a resolved TaskDefinition (evald/task.h), kept as task.json.
-  PreparedTaskWriter(std::filesystem::path directory, const Json& task);
+  PreparedTaskWriter(std::filesystem::path directory, const Json& task,
+                     uint64_t bytes_max = UINT64_MAX);
   ~PreparedTaskWriter();
 
+  /// Throws Error(kInput) if documents and requests would take more than `bytes_max`.
   void Add(const PreparedDocument& document, const std::vector<Request>& requests);
   /// Publishes the task by renaming the folder. If another process was first, its folder stays.
   void Finish();

@@ -8,6 +8,7 @@
 #include "base/fail_point.h"
 #include "base/hash.h"
 #include "base/jsonl.h"
+#include "base/text.h"
 #include "evald/error.h"
 #include "prepared/hashes.h"
 #include "prepared/index.h"
@@ -66,8 +67,9 @@ Json RequestLine(const Request& request, const Request* before, std::string* sam
 }  // namespace
 
 struct PreparedTaskWriter::State {
-  explicit State(fs::path final_directory)
+  State(fs::path final_directory, uint64_t most)
       : directory(std::move(final_directory)),
+        bytes_max(most),
         temporary(MakeFolderBeside(directory)),
         documents(temporary / "documents.jsonl"),
         requests(temporary / "requests.jsonl") {}
@@ -76,7 +78,18 @@ struct PreparedTaskWriter::State {
     if (!published) fs::remove_all(temporary, ignored);
   }
 
+  // Throws if `more` bytes of this document would be too many.
+  void CheckBytes(uint64_t more, int64_t doc_id) const {
+    const uint64_t bytes = documents.bytes() + requests.bytes() + more;
+    if (bytes <= bytes_max) return;
+    throw Error(ErrorKind::kInput,
+                fmt::format("the prepared task reaches {} with document {}, and may take {}",
+                            HumanBytes(bytes), doc_id, HumanBytes(bytes_max)),
+                "use fewer or shorter documents, or raise 'limits.disk'");
+  }
+
   fs::path directory;
+  uint64_t bytes_max;
   fs::path temporary;
   PendingFile documents;
   PendingFile requests;
@@ -85,8 +98,8 @@ struct PreparedTaskWriter::State {
   bool published = false;
 };
 
-PreparedTaskWriter::PreparedTaskWriter(fs::path directory, const Json& task)
-    : state_(std::make_unique<State>(std::move(directory))) {
+PreparedTaskWriter::PreparedTaskWriter(fs::path directory, const Json& task, uint64_t bytes_max)
+    : state_(std::make_unique<State>(std::move(directory), bytes_max)) {
   const std::string text = ToLine(task) + "\n";
   state_->task_hash = HashHex(text);
   WriteFileAtomic(state_->temporary / "task.json", text);
@@ -97,15 +110,19 @@ PreparedTaskWriter::~PreparedTaskWriter() = default;
 void PreparedTaskWriter::Add(const PreparedDocument& document,
                              const std::vector<Request>& requests) {
   CheckOrder(document, requests, static_cast<int64_t>(state_->index.size()) - 1);
-  state_->documents.Append(ToLine({{"doc_id", document.doc_id},
-                                   {"doc", document.doc},
-                                   {"target", document.target},
-                                   {"choices", document.choices}}) +
-                           "\n");
+  std::string line = ToLine({{"doc_id", document.doc_id},
+                             {"doc", document.doc},
+                             {"target", document.target},
+                             {"choices", document.choices}}) +
+                     "\n";
+  state_->CheckBytes(line.size(), document.doc_id);
+  state_->documents.Append(line);
   const Request* before = nullptr;
   std::string sampling_before;
   for (const Request& request : requests) {
-    state_->requests.Append(ToLine(RequestLine(request, before, &sampling_before)) + "\n");
+    line = ToLine(RequestLine(request, before, &sampling_before)) + "\n";
+    state_->CheckBytes(line.size(), document.doc_id);
+    state_->requests.Append(line);
     before = &request;
   }
   state_->index.push_back({state_->documents.bytes(), state_->requests.bytes(),

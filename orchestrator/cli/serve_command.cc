@@ -36,6 +36,7 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   options.state_dir = config.state_dir;
   options.output_dir = config.output_dir;
   options.cache_dir = config.cache_dir;
+  options.cache_bytes_max = config.cache_bytes_max;
   options.devices = config.workers.devices;
   options.threads = config.workers.threads;
   options.metric_processes = config.metrics.processes;
@@ -48,6 +49,7 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   options.limits = config.limits;
   options.engines = {config.engine_urls, config.engine_keys, config.allow_commands};
   options.runs_per_user_max = config.runs_per_user_max;
+  options.unused_per_user_max = config.unused_per_user_max;
   options.paused_per_user_max = config.paused_per_user_max;
   return options;
 }

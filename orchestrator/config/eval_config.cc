@@ -141,6 +141,7 @@ void ReadPlaces(YamlSection& top, EvalConfig* config) {
   }
   const auto cache = top.String("cache_dir");
   config->cache_dir = cache ? ResolvePath(file, *cache) : DefaultCacheDir();
+  config->cache_bytes_max = ReadCacheLimit(top);
   const auto state = top.String("state_dir");
   config->state_dir = state ? ResolvePath(file, *state) : DefaultStateDir();
 }
@@ -284,6 +285,7 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
   json["output"] = {{"dir", config.output_dir.string()}, {"name", config.run_name}};
   if (!config.gates.gates.empty()) json["gates"] = ToJson(config.gates);
   json["cache_dir"] = config.cache_dir.string();
+  json["cache_limit"] = config.cache_bytes_max;
   json["state_dir"] = config.state_dir.string();
   return json;
 }

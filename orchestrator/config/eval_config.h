@@ -48,6 +48,9 @@ struct StagingConfig {
   bool verify = false;         ///< read the checkpoint again even if a memo knows its fingerprint
 };
 
+/// Default of cache_limit: bytes that all prepared tasks of a cache may take together.
+inline constexpr uint64_t kCacheBytesMax = uint64_t{64} << 30;
+
 /// Limits on reading and preparing other people's files: task files, data, templates, tokenizers.
 struct LimitsConfig {
   uint64_t line_bytes = uint64_t{64} << 20;  ///< of a line of a data file
@@ -55,8 +58,9 @@ struct LimitsConfig {
   uint64_t file_bytes = uint64_t{1} << 30;
   /// The process that prepares, without file mappings
   uint64_t memory_bytes = uint64_t{4} << 30;
-  uint64_t disk_bytes = uint64_t{64} << 30;  ///< of one file that it writes
-  double seconds = 3600;                     ///< for its whole work
+  /// Documents and requests of one prepared task; also each other file that it writes
+  uint64_t disk_bytes = uint64_t{16} << 30;
+  double seconds = 3600;  ///< for its whole work
 };
 
 struct EngineConfig {
@@ -91,6 +95,7 @@ struct EvalConfig {
   std::filesystem::path data_dir;
   std::vector<std::filesystem::path> task_dirs;
   std::filesystem::path cache_dir;  ///< prepared tasks
+  uint64_t cache_bytes_max = kCacheBytesMax;
   std::filesystem::path state_dir;  ///< the database
   PromptsConfig prompts;
   EngineConfig engine;

@@ -88,6 +88,7 @@ const std::vector<EvalKeys>& AllEvalKeys() {
         "fewshot_seed",
         "bootstrap_iters",
         "cache_dir",
+        "cache_limit",
         "state_dir",
         "gates"}},
       {"tasks[]", {"task", "limit", "limit_total", "num_fewshot", "repeats", "generation_kwargs"}},

@@ -151,6 +151,16 @@ LimitsConfig ReadLimits(YamlSection& top, const std::optional<LimitsConfig>& mos
   return limits;
 }
 
+uint64_t ReadCacheLimit(YamlSection& top) {
+  constexpr uint64_t kLeast = uint64_t{1} << 20;
+  const uint64_t bytes = top.Bytes("cache_limit").value_or(kCacheBytesMax);
+  if (bytes < kLeast) {
+    top.Refuse("cache_limit", fmt::format("found {}, expected at least {}", HumanBytes(bytes),
+                                          HumanBytes(kLeast)));
+  }
+  return bytes;
+}
+
 StagingConfig ReadStaging(YamlSection& top, const fs::path& file) {
   StagingConfig staging;
   if (auto section = top.Section("staging")) {

@@ -27,6 +27,8 @@ MetricsConfig ReadMetrics(YamlSection& top);
 /// `most` gives the values for absent keys, which are also the upper bounds. Without it there are
 /// no upper bounds.
 LimitsConfig ReadLimits(YamlSection& top, const std::optional<LimitsConfig>& most);
+/// The key cache_limit.
+uint64_t ReadCacheLimit(YamlSection& top);
 StagingConfig ReadStaging(YamlSection& top, const std::filesystem::path& file);
 
 }  // namespace evald

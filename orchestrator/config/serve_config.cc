@@ -110,10 +110,12 @@ void ReadAccess(YamlSection& top, const fs::path& file, ServeConfig* config) {
   config->allow_commands = top.Boolean("allow_commands").value_or(false);
   if (auto quotas = top.Section("quotas")) {
     const auto runs = quotas->Integer("runs_per_user", 1, 1'000'000);
+    const auto unused = quotas->Integer("unused_runs_per_user", 0, 1'000'000);
     const auto paused = quotas->Integer("paused_per_user", 0, 1'000);
     const auto watches = quotas->Integer("watches_per_user", 1, 1'000);
     const auto priority = quotas->Integer("submit_priority", -100, 100);
     config->runs_per_user_max = static_cast<int>(runs.value_or(config->runs_per_user_max));
+    config->unused_per_user_max = static_cast<int>(unused.value_or(config->unused_per_user_max));
     config->paused_per_user_max = static_cast<int>(paused.value_or(config->paused_per_user_max));
     config->watches_per_user_max = static_cast<int>(watches.value_or(config->watches_per_user_max));
     config->submit_priority_max = static_cast<int>(priority.value_or(config->submit_priority_max));
@@ -135,6 +137,7 @@ ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>
   config.state_dir = state ? ResolvePath(at, *state) : DefaultStateDir();
   config.output_dir = output ? ResolvePath(at, *output) : config.state_dir / "runs";
   config.cache_dir = cache ? ResolvePath(at, *cache) : DefaultCacheDir();
+  config.cache_bytes_max = ReadCacheLimit(top);
   config.workers = ReadWorkers(top, "workers");
   config.metrics = ReadMetrics(top);
   config.staging = ReadStaging(top, at);

@@ -37,6 +37,7 @@ struct ServeConfig {
   /// Names besides localhost under which clients may reach it
   std::vector<std::string> hosts;
   std::filesystem::path state_dir, output_dir, cache_dir;
+  uint64_t cache_bytes_max = kCacheBytesMax;
   WorkersConfig workers;
   MetricsConfig metrics;
   StagingConfig staging;
@@ -48,6 +49,7 @@ struct ServeConfig {
   std::map<std::string, std::string> engine_keys;  ///< by URL: the variable with that server's key
   bool allow_commands = false;
   int runs_per_user_max = 1000;   ///< runs that are not over
+  int unused_per_user_max = 100;  ///< runs kept that ended before anything was computed
   int paused_per_user_max = 8;    ///< runs that were paused at work
   int watches_per_user_max = 16;  ///< registered watches
   int submit_priority_max = 50;   ///< the highest priority for the role submit

@@ -111,6 +111,7 @@ PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work) 
   input.data_dir = config.data_dir;
   input.task_dirs = config.task_dirs;
   input.cache_dir = config.cache_dir;
+  input.cache_bytes_max = config.cache_bytes_max;
   input.prompts = config.prompts;
   input.fewshot_seed = config.fewshot_seed;
   input.roots = config.roots;
@@ -141,6 +142,8 @@ Json ToJson(const PreparationInput& input) {
           {"data_dir", input.data_dir.string()},
           {"task_dirs", Texts(input.task_dirs)},
           {"cache_dir", input.cache_dir.string()},
+          {"cache_limit", input.cache_bytes_max},
+          {"use", input.use.string()},
           {"prompts", PromptsToJson(input.prompts)},
           {"fewshot_seed", input.fewshot_seed},
           {"roots", Texts(input.roots.folders())},
@@ -173,6 +176,8 @@ PreparationInput PreparationInputFromJson(const Json& json) {
   input.data_dir = text("data_dir");
   input.task_dirs = paths("task_dirs");
   input.cache_dir = text("cache_dir");
+  input.cache_bytes_max = Field<uint64_t>(json, "cache_limit", kInputName);
+  input.use = text("use");
   input.prompts = PromptsFromJson(json.at("prompts"));
   input.fewshot_seed = Field<uint64_t>(json, "fewshot_seed", kInputName);
   input.roots = ReadRoots(paths("roots"));

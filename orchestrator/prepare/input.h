@@ -31,6 +31,8 @@ struct PreparationInput {
   std::filesystem::path data_dir;
   std::vector<std::filesystem::path> task_dirs;
   std::filesystem::path cache_dir;
+  uint64_t cache_bytes_max = kCacheBytesMax;
+  std::filesystem::path use;  ///< kPrepare: the list of the prepared tasks that the run uses
   PromptsConfig prompts;
   uint64_t fewshot_seed = 1234;
   ReadRoots roots;

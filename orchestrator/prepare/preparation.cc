@@ -11,6 +11,7 @@
 #include "metrics/scorer.h"
 #include "orchestrator/prepare/shared_prefix.h"
 #include "orchestrator/report/results.h"
+#include "prepared/cache.h"
 #include "prepared/prepared_task.h"
 #include "tokenizer/tokenizer.h"
 
@@ -47,6 +48,7 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
   options.cancel = hooks.cancel;
   options.roots = input.roots;
   options.limits = {input.limits.line_bytes, input.limits.file_bytes};
+  options.prepared_bytes_max = input.limits.disk_bytes;
   options.doing = hooks.doing;
   options.checker = [](const TaskDefinition& task) -> DocumentCheck {
     return [scorer = std::make_shared<const Scorer>(task, nullptr)](
@@ -162,7 +164,9 @@ Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks)
     tokenizer = Tokenizer::Load(ReadFolder(input.checkpoint, input.roots));
     suite.tokenizer_hash = tokenizer->file_hash();
   }
-  const PrepareOptions options = OptionsOf(input, hooks);
+  PrepareOptions options = OptionsOf(input, hooks);
+  CacheKeeper cache(input.cache_dir, input.use, input.cache_bytes_max);
+  options.holds = [&cache](const std::string& key) { cache.Hold(key); };
   if (options.prompts.chat != nullptr) suite.chat_template = options.prompts.chat->text();
   suite.groups = resolved.groups;
   hooks.progress(0, resolved.leaves.size());
@@ -170,6 +174,7 @@ Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks)
     if (hooks.cancel != nullptr && *hooks.cancel)
       throw Error(ErrorKind::kInfrastructure, "preparation was cancelled");
     suite.tasks.push_back(PrepareOne(leaf, options, tokenizer.get(), input.threads));
+    cache.MakeSpace(suite.tasks.back().prepared.filename().string(), leaf.name);
     hooks.progress(suite.tasks.size(), resolved.leaves.size());
   }
   return suite;

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "evald/task.h"
 #include "orchestrator/prepare/input.h"
+#include "prepared/cache.h"
 
 namespace evald {
 
@@ -32,6 +34,8 @@ struct Suite {
   std::vector<GroupDefinition> groups;
   std::optional<std::string> chat_template;  ///< the template that the prompts were written with
   std::string tokenizer_hash;  ///< of the tokenizer.json that made the tokens; "" for none
+  /// Keeps the tasks in the cache while the run uses them; null if nothing does
+  std::shared_ptr<const PreparedUse> use;
 };
 
 /// Callbacks during preparation. They are called on the thread that does the work.

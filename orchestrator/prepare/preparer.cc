@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "evald/error.h"
 #include "orchestrator/prepare/child.h"
+#include "prepared/cache.h"
 
 namespace evald {
 namespace {
@@ -119,7 +120,10 @@ Suite Preparer::Prepare(const PreparationInput& input,
                         const std::function<void(size_t, size_t)>& progress,
                         const Cancelled& cancelled) const {
   Suite suite;
-  Run(input, cancelled, [&](const Json& message) {
+  PreparationInput order = input;
+  const auto use = std::make_shared<const PreparedUse>(input.cache_dir);
+  order.use = use->file();
+  Run(order, cancelled, [&](const Json& message) {
     const auto type = Field<std::string>(message, "type", kProgram);
     if (type == "progress") {
       if (message.at("done") == 0) suite = {};
@@ -136,6 +140,7 @@ Suite Preparer::Prepare(const PreparationInput& input,
       suite.tokenizer_hash = Field<std::string>(message, "tokenizer_hash", kProgram);
     }
   });
+  suite.use = use;
   return suite;
 }
 

@@ -272,6 +272,22 @@ void RunDirectory::Amend(const fs::path& directory, const Json& members) {
   WriteFileAtomic(directory / "run.json", TextOf(record));
 }
 
+bool RunDirectory::Remove(const fs::path& directory, const std::string& id) {
+  const auto record = ReadRecord(directory);
+  if (!record || record->at("id") != id) return true;
+  RunDirectory run;
+  run.path_ = directory;
+  if (!AtWorkIn(directory).empty()) return false;
+  run.Lock();
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const std::string name = entry.path().filename().string();
+    if (name != "run.json" && name != ".lock") fs::remove_all(entry.path());
+  }
+  fs::remove_all(directory / "run.json");
+  fs::remove_all(directory);
+  return true;
+}
+
 void RunDirectory::Update(const Json& members) {
   Change(members);
   WriteFileAtomic(path_ / "run.json", Text());

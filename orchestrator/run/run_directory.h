@@ -30,6 +30,12 @@ class RunDirectory {
   /// meanwhile. Throws Error like ReadRecord, and Error(kInfrastructure).
   static void Amend(const std::filesystem::path& directory, const Json& members);
 
+  /// Removes the folder of the run `id`, which has ended. run.json goes last, so that a removal
+  /// that is cut short can be repeated. Does nothing if the folder is gone or holds another run.
+  /// False, and nothing is removed, if a process is at work on the run. Throws Error like
+  /// ReadRecord, and filesystem_error.
+  static bool Remove(const std::filesystem::path& directory, const std::string& id);
+
   const std::filesystem::path& path() const { return path_; }
   /// The run's name in the database: unique, kept in run.json.
   const std::string& id() const { return id_; }

@@ -307,13 +307,14 @@ void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Judg
   SetState(run, state);
   FailPoint("service.run_closed");
   fleet_->Remove(number);
-  const std::string id = run->id;
+  const std::string id = run->id, user = run->user;
   auto resumes = std::move(run->resumes);
   auto rest = std::make_shared<QueuedRun>(std::move(*run));
   queue_.Remove(number);
   shown_.erase(number);
   files_->Post([rest = std::move(rest)] {});  // freeing the memory of many tasks takes time, too
   if (!resumes.empty()) BeginResume(id, std::move(resumes));
+  if (state != "done" && state != "queued") ForgetUnused(user);
   StartRuns();
   Publish();
   CheckDrained();

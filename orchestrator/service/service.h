@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -34,6 +35,7 @@ struct ServiceOptions {
   std::filesystem::path state_dir;   ///< the database and logs
   std::filesystem::path output_dir;  ///< folders of runs
   std::filesystem::path cache_dir;   ///< prepared tasks
+  uint64_t cache_bytes_max = kCacheBytesMax;
   std::string log_level = "warn";
   std::vector<std::string> devices = {"cpu:0"};  ///< one worker each
   int threads = 1;                               ///< of each worker
@@ -47,6 +49,8 @@ struct ServiceOptions {
   LimitsConfig limits;    ///< upper limits for submitted runs
   EngineAccess engines;   ///< permissions of submitted runs' engines
   int runs_per_user_max = 1000;  ///< unfinished runs of one user; user "" has no limit
+  /// Runs of one user that ended before anything was computed; older ones are removed
+  int unused_per_user_max = 100;
   int paused_per_user_max =
       8;  ///< the same of runs that were paused at work, and keep what they prepared
 };
@@ -186,6 +190,10 @@ class Service : public RunService {
   void TakeUpLater(const RunRow& row, const Error& why);
   void TakeUpAgain(const std::string& run);
 
+  // Removing runs of which nothing was computed (service_forget.cc)
+  void ForgetUnused(const std::string& user);
+  void Forget(const RunRow& row);
+
   // Judging the gates of runs that have ended (service_judge.cc)
   using OutcomePtr = std::shared_ptr<RunOutcome>;
   struct JudgedNow {
@@ -283,6 +291,9 @@ class Service : public RunService {
   int64_t space_for_ = 0;  // number of the run for which space was just found; 0: none
   // Runs that have ended and are about to be queued again
   std::map<std::string, Resuming> resuming_;
+  std::map<std::string, int>
+      unused_since_;                  // by user: runs ended without result since the last look
+  std::set<std::string> forgetting_;  // runs that are being removed
 
   mutable std::mutex reader_mutex_;
   mutable std::unique_ptr<Database> reader_;  // the database for other threads

@@ -88,10 +88,12 @@ void Service::CancelWaiting(QueuedRun* run, Done<Json> done) {
         SetState(run, "cancelled");
         const Json resource = Resource(*run);
         const std::string id = run->id;
+        const std::string user = run->user;
         auto resumes = std::move(run->resumes);
         queue_.Remove(number);
         shown_.erase(number);
         if (!resumes.empty()) BeginResume(id, std::move(resumes));
+        ForgetUnused(user);
         StartRuns();
         Publish();
         AnswerOnceOnDisk(std::move(done), resource);

@@ -47,6 +47,11 @@ void Service::BeginResume(const std::string& id, std::vector<Done<Json>> asked) 
     for (const auto& done : asked) done(ResumeCancelled(id));
     return;
   }
+  if (forgetting_.count(id) > 0) {
+    const Error gone(ErrorKind::kUsage, fmt::format("there is no run {}", id));
+    for (const auto& done : asked) done(gone);
+    return;
+  }
   resuming_[id].asked = std::move(asked);
   auto row = std::make_shared<std::optional<RunRow>>();
   database_->Post(

@@ -173,6 +173,7 @@ EvalConfig Service::ForThisHost(EvalConfig config) const {
   config.output_dir = options_.output_dir;
   config.state_dir = options_.state_dir;
   config.cache_dir = options_.cache_dir;
+  config.cache_bytes_max = options_.cache_bytes_max;
   return config;
 }
 

@@ -111,6 +111,23 @@ std::vector<RunRow> ListRuns(Database& database, const RunQuery& query) {
   return All(std::move(list));
 }
 
+std::vector<RunRow> UnusedRuns(Database& database, const std::string& user, int kept, int limit) {
+  Statement list = database.Prepare(
+      fmt::format("SELECT {} FROM runs WHERE user = ? AND submission <> '' AND state IN "
+                  "('incomplete', 'failed', 'cancelled') AND NOT EXISTS "
+                  "(SELECT 1 FROM documents WHERE documents.run = runs.run) "
+                  "ORDER BY number DESC LIMIT ? OFFSET ?",
+                  kShownColumns));
+  list.Bind(user).Bind(static_cast<int64_t>(limit)).Bind(static_cast<int64_t>(kept));
+  return All(std::move(list));
+}
+
+void RemoveRun(Database& database, const std::string& run) {
+  for (const char* table : {"documents", "files", "leases", "events", "runs"}) {
+    database.Prepare(fmt::format("DELETE FROM {} WHERE run = ?", table)).Bind(run).Run();
+  }
+}
+
 std::set<std::string> Outputs(Database& database) {
   std::set<std::string> outputs;
   Statement list = database.Prepare("SELECT output FROM runs");

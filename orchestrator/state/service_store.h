@@ -69,6 +69,12 @@ std::vector<RunRow> Unfinished(Database& database);
 /// Submitted runs without their submissions, newest first.
 std::vector<RunRow> ListRuns(Database& database, const RunQuery& query);
 
+/// The user's runs that are over without a result and without a document that counts, beyond the
+/// newest `kept` of them. At most `limit`, newest first, without their submissions.
+std::vector<RunRow> UnusedRuns(Database& database, const std::string& user, int kept, int limit);
+/// Removes a run, with its events and all that is known of its files.
+void RemoveRun(Database& database, const std::string& run);
+
 /// The folders of all runs.
 std::set<std::string> Outputs(Database& database);
 

@@ -120,6 +120,57 @@ class Limits(ServiceCase):
         self.finished(run)
         return run
 
+    def test_runs_without_anything_computed_do_not_pile_up(self):
+        self.make_suite(400, 4)
+        self.serve(quotas={"unused_runs_per_user": 2}, active_runs=1)
+        other = self.cancelled("bob", "plain")
+        first = self.post("ada")[2]  # keeps the place of a run at work
+        ended = []
+        for _ in range(5):
+            run = self.post("ada")[2]
+            self.call("POST", f"/v1/runs/{run['id']}/cancel")
+            self.finished(run)
+            ended.append(run)
+        kept = {run["id"] for run in (other, first, *ended[-2:])}
+        listed = lambda: {run["id"] for run in self.call("GET", "/v1/runs")["runs"]}
+        self.wait_for("the removal of the other runs", lambda: listed() == kept)
+        folders = {folder.name for folder in (self.folder / "state" / "runs").iterdir()}
+        self.assertEqual(folders, {pathlib.Path(self.run_of({"id": run})["directory"]).name for run in kept})
+        self.call("GET", f"/v1/runs/{ended[0]['id']}", status=404)
+        self.restart(quotas={"unused_runs_per_user": 2}, active_runs=1)
+        self.assertEqual(listed(), kept, "a removed run is taken up again")
+
+    def test_a_cache_of_submitted_tasks_stays_within_its_limit(self):
+        self.serve(cache_limit="8 MiB")
+        prepared = self.folder / "cache" / "prepared"
+        size = lambda: sum(file.stat().st_size for file in prepared.rglob("*"))
+
+        def run_of_task(number, times):
+            (self.tasks / f"big{number}.yaml").write_text(json.dumps({
+                "task": f"big{number}", "dataset_path": "json", "test_split": "test",
+                "dataset_kwargs": {"data_files": {"test": "big.jsonl"}}, "output_type": "generate_until",
+                "doc_to_text": "{{q*%d}}" % times, "doc_to_target": "a",
+                "metric_list": [{"metric": "exact_match"}]}))
+            config = {"tasks": [f"big{number}"], "task_dirs": ["tasks"], "engine": {"name": "emulated"}}
+            status, _, run = self.ask("POST", "/v1/runs", {"config": config, "base": str(self.folder), "user": "ada"})
+            self.assertEqual(status, 201, run)
+            return self.finished(run)
+
+        self.tasks.mkdir(exist_ok=True)
+        (self.tasks / "big.jsonl").write_text(json.dumps({"q": "x" * 1000, "a": "1"}) + "\n")
+        for number in range(4):
+            run = run_of_task(number, 3000 + number)  # 3 MB each
+            self.assertEqual(run["state"], "done", run)
+            self.assertLessEqual(size(), 8 << 20)
+        keys = {folder.name for folder in prepared.iterdir()}
+        self.assertEqual(run_of_task(3, 3003)["state"], "done")
+        self.assertEqual({folder.name for folder in prepared.iterdir()}, keys, "a kept task is found again")
+        refused = run_of_task(9, 9000)
+        self.assertEqual(refused["state"], "failed", refused)
+        self.assertIn("'cache_limit'", refused["problems"][0])
+        self.assertEqual(run_of_task(4, 3004)["state"], "done")
+        self.assertLessEqual(size(), 8 << 20)
+
     def test_resumes_count(self):
         self.make_suite(400, 4)
         self.serve(quotas={"runs_per_user": 1}, active_runs=1)

@@ -52,13 +52,22 @@ TEST_F(ServeConfigTest, PathsStartFromItsFolder) {
 
 TEST_F(ServeConfigTest, QuotasOfUsers) {
   const ServeConfig config = Read(
-      "quotas: {runs_per_user: 3, paused_per_user: 0, watches_per_user: 2, submit_priority: 7}\n");
+      "quotas: {runs_per_user: 3, unused_runs_per_user: 4, paused_per_user: 0, watches_per_user: "
+      "2, "
+      "submit_priority: 7}\n");
   EXPECT_EQ(config.runs_per_user_max, 3);
+  EXPECT_EQ(config.unused_per_user_max, 4);
   EXPECT_EQ(config.watches_per_user_max, 2);
   EXPECT_EQ(config.paused_per_user_max, 0);
   EXPECT_EQ(config.submit_priority_max, 7);
   EXPECT_EQ(Read("{}\n").watches_per_user_max, 16);
   EXPECT_EQ(Read("{}\n").paused_per_user_max, 8);
+}
+
+TEST_F(ServeConfigTest, TheCacheHasALimit) {
+  EXPECT_EQ(Read("{}\n").cache_bytes_max, uint64_t{64} << 30);
+  EXPECT_EQ(Read("cache_limit: 2 MiB\n").cache_bytes_max, uint64_t{2} << 20);
+  EXPECT_THAT(Problem("cache_limit: 1000\n"), HasSubstr("expected at least 1 MiB"));
 }
 
 TEST_F(ServeConfigTest, AKeyBelongsToAListedServer) {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -81,6 +82,15 @@ TEST_F(PreparerTest, GivesTheInputAndNoSecrets) {
   const std::string input = ReadFile(folder_ / "input");
   EXPECT_EQ(PreparationInputFromJson(Json::parse(input)).data_dir, "/some/data");
   EXPECT_EQ(ReadFile(folder_ / "env").find("secret"), std::string::npos);
+}
+
+TEST_F(PreparerTest, ASuiteHoldsItsTasksInTheCache) {
+  std::optional<Suite> suite = Prepare("cat > " + (folder_ / "input").string() + "\n" + kSuite);
+  const fs::path list = PreparationInputFromJson(Json::parse(ReadFile(folder_ / "input"))).use;
+  EXPECT_EQ(list.parent_path(), input_.cache_dir / "uses");
+  EXPECT_TRUE(fs::exists(list));
+  suite.reset();
+  EXPECT_FALSE(fs::exists(list));
 }
 
 TEST_F(PreparerTest, RepeatsWhatItSaysOfAFailure) {

@@ -298,5 +298,38 @@ TEST_F(RunStoreTest, AFailureIsReportedOnceAndNothingMoreIsWritten) {
   EXPECT_TRUE(store.Load("r").generated.empty());
 }
 
+TEST_F(RunStoreTest, RunsOfWhichNothingWasComputedAreFoundAndRemoved) {
+  RunStore store(folder_.path());
+  Database& database = store.database();
+  const auto add = [&](const std::string& run, const std::string& state, const std::string& user) {
+    service_store::AddRun(database,
+                          {0, run, "/out/" + run, 1, state, "m", user, 0, "", "{}", "", "{}"});
+  };
+  add("a", "cancelled", "ada");
+  add("b", "failed", "ada");
+  add("c", "running", "ada");
+  add("d", "cancelled", "ada");
+  add("e", "done", "ada");
+  add("f", "cancelled", "bob");
+  add("g", "incomplete", "ada");
+  store.Commit("d", FileKind::kGenerations, File("x", 0, 1), {0});
+  const auto unused = [&](int kept, int limit) {
+    std::vector<std::string> runs;
+    for (const RunRow& row : service_store::UnusedRuns(database, "ada", kept, limit))
+      runs.push_back(row.run);
+    return runs;
+  };
+  EXPECT_EQ(unused(0, 10), (std::vector<std::string>{"g", "b", "a"}));
+  EXPECT_EQ(unused(1, 10), (std::vector<std::string>{"b", "a"}));
+  EXPECT_EQ(unused(0, 1), std::vector<std::string>{"g"});
+  service_store::AddEvent(database, {1, "a", "run.state", "{}"});
+  store.RecordLease("a", 0, 1, "w");
+  service_store::RemoveRun(database, "a");
+  EXPECT_EQ(unused(1, 10), std::vector<std::string>{"b"});
+  EXPECT_FALSE(service_store::FindRun(database, "a"));
+  EXPECT_TRUE(service_store::EventsAfter(database, "a", 0, 10).empty());
+  EXPECT_TRUE(store.Load("a").attempts.empty());
+}
+
 }  // namespace
 }  // namespace evald
