@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kServiceTick{200};
-// Looking for room reads the file system. Other runs do not wait longer than this for it.
-constexpr int64_t kRoomEveryMicros = 1'000'000;
+// Looking for space reads the file system. Other runs do not wait longer than this for it.
+constexpr int64_t kSpaceEveryMicros = 1'000'000;
 // Time in which workers' last messages about an ended run still reach its timeline.
 constexpr std::chrono::milliseconds kLastWords{200};
 
@@ -157,7 +157,7 @@ void Service::Tick() {
     shown.sent = resource;
     Emit(run.id, "run.progress", resource->at("progress"));
   }
-  LookForRoomAgain();
+  LookForSpaceAgain();
   StartRuns();
   PublishNow();
   loop_.After(kServiceTick, [this] { Tick(); });
@@ -165,46 +165,46 @@ void Service::Tick() {
 
 // ---- starting
 
-// Whether there is room to stage the run's checkpoint. A run without room waits until checkpoints
+// Whether there is space to stage the run's checkpoint. A run without space waits until checkpoints
 // of runs at work are dropped, and until idle workers release their last checkpoint. Others pass
 // it. If waiting cannot help, staging starts and says what is missing; also if the checkpoint or
 // the staging root cannot be read. Looking takes time, so the answer comes in a later call.
-bool Service::RoomFor(QueuedRun* run) {
-  if (!NeedsStaging(run->config) || room_for_ == run->number) return true;
-  if (!looking_for_room_) LookForRoom(run);
+bool Service::SpaceFor(QueuedRun* run) {
+  if (!NeedsStaging(run->config) || space_for_ == run->number) return true;
+  if (!looking_for_space_) LookForSpace(run);
   return false;
 }
 
-void Service::LookForRoom(QueuedRun* run) {
-  looking_for_room_ = true;
+void Service::LookForSpace(QueuedRun* run) {
+  looking_for_space_ = true;
   looking_since_us_ = run->looked_us = MonotonicMicros();
-  auto room = std::make_shared<bool>(true);
+  auto space = std::make_shared<bool>(true);
   looks_->Post(
-      [room, config = run->config, state = options_.state_dir] {
-        *room = Stager({.root = config.staging.root, .state = state, .roots = config.roots})
-                    .HasRoom(config.checkpoint);
+      [space, config = run->config, state = options_.state_dir] {
+        *space = Stager({.root = config.staging.root, .state = state, .roots = config.roots})
+                     .HasSpace(config.checkpoint);
       },
-      [this, room, number = run->number, id = run->id](const std::optional<Error>& error) {
+      [this, space, number = run->number, id = run->id](const std::optional<Error>& error) {
         if (error) log::Warn("run {}: {}", id, error->what());
-        OnRoom(number, *room);
+        OnSpace(number, *space);
       });
 }
 
-void Service::LookForRoomAgain() {
-  if (looking_for_room_) return;
+void Service::LookForSpaceAgain() {
+  if (looking_for_space_) return;
   QueuedRun* run = queue_.LookedAtLongestAgo();
-  if (run != nullptr && MonotonicMicros() - run->looked_us >= kRoomEveryMicros) LookForRoom(run);
+  if (run != nullptr && MonotonicMicros() - run->looked_us >= kSpaceEveryMicros) LookForSpace(run);
 }
 
-void Service::OnRoom(int64_t number, bool room) {
-  looking_for_room_ = false;
+void Service::OnSpace(int64_t number, bool space) {
+  looking_for_space_ = false;
   if (QueuedRun* run = queue_.Find(number)) {
-    if (!room) room = !fleet_->FreeStaged() && !queue_.RoomMayCome();
-    run->no_room = !room;
-    if (room) room_for_ = number;
+    if (!space) space = !fleet_->FreeStaged() && !queue_.SpaceMayCome();
+    run->no_space = !space;
+    if (space) space_for_ = number;
   }
   StartRuns();
-  room_for_ = 0;
+  space_for_ = 0;
 }
 
 // Runs start only after the local agent is there: then the workers of an earlier life write nothing
@@ -215,12 +215,12 @@ void Service::StartRuns() {
   while (!draining_ && !stopping_) {
     QueuedRun* next = queue_.Next(options_.active_max);
     if (next == nullptr) return;
-    if (RoomFor(next)) {
+    if (SpaceFor(next)) {
       Start(next);
-    } else if (MonotonicMicros() - looking_since_us_ < kRoomEveryMicros) {
+    } else if (MonotonicMicros() - looking_since_us_ < kSpaceEveryMicros) {
       return;
     } else {
-      next->no_room = true;  // the file system is slow: others need not wait for it
+      next->no_space = true;  // the file system is slow: others need not wait for it
     }
   }
 }

@@ -209,10 +209,10 @@ class Service : public RunService {
   // working
   void StartRuns();
   void Start(QueuedRun* run);
-  bool RoomFor(QueuedRun* run);
-  void LookForRoom(QueuedRun* run);
-  void LookForRoomAgain();
-  void OnRoom(int64_t number, bool room);
+  bool SpaceFor(QueuedRun* run);
+  void LookForSpace(QueuedRun* run);
+  void LookForSpaceAgain();
+  void OnSpace(int64_t number, bool space);
   void OnOver(int64_t number);
   void Conclude(int64_t number);
   void OnConcluded(int64_t number, RunOutcome outcome);
@@ -278,9 +278,9 @@ class Service : public RunService {
   int64_t staged_listed_us_ = 0;
   bool listing_staged_ = false;
   std::string staged_problem_;  // why staged checkpoints could not be listed last time
-  bool looking_for_room_ = false;
+  bool looking_for_space_ = false;
   int64_t looking_since_us_ = 0;
-  int64_t room_for_ = 0;  // number of the run for which space was just found; 0: none
+  int64_t space_for_ = 0;  // number of the run for which space was just found; 0: none
   // Runs that have ended and are about to be queued again
   std::map<std::string, Resuming> resuming_;
 
