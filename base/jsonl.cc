@@ -46,8 +46,7 @@ Shape ShapeOf(std::string_view text) {
 
 std::string Excerpt(std::string_view text) {
   constexpr size_t kExcerptBytes = 60;
-  std::string shown = ReplaceInvalidUtf8(text.substr(0, kExcerptBytes));
-  return text.size() > kExcerptBytes ? shown + "…" : shown;
+  return ReplaceInvalidUtf8(Shortened(text, kExcerptBytes));
 }
 
 // The key whose value is being read when the parser stops.

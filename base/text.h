@@ -28,12 +28,19 @@ std::vector<std::string> Split(std::string_view text, char separator);
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 std::string_view Trim(std::string_view text);
 
+/// Whether all bytes of `text` are ASCII, Python's str.isascii().
+bool IsAscii(std::string_view text);
+
 /// Whether `text` is valid UTF-8 (no surrogates, no overlong forms, at most U+10FFFF).
 bool IsUtf8(std::string_view text);
 
 /// `text` with every maximal invalid part replaced by U+FFFD, as Python's
 /// `bytes.decode("utf-8", errors="replace")` does.
 std::string ReplaceInvalidUtf8(std::string_view text);
+
+/// `text` if it has at most `bytes_max` bytes; otherwise its beginning of at most so many bytes,
+/// ended between two characters, and "…" (three bytes more). For foreign text in messages.
+std::string Shortened(std::string_view text, size_t bytes_max);
 
 /// `text` in a form that is safe on a terminal, whatever its source: valid UTF-8, without control
 /// characters other than line feed and tab, without line separators (U+2028, U+2029) and without

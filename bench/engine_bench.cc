@@ -73,6 +73,7 @@ Answered AnswerAll(Engine* engine, const std::vector<Request>& requests) {
   while (engine->pending() > 0) {
     for (Finished& finished : engine->Step(std::chrono::milliseconds(10'000))) {
       if (answered.first_seconds == 0) answered.first_seconds = elapsed();
+      if (finished.refused) throw *finished.refused;
       answered.tokens_in += finished.generation.tokens_in;
       answered.tokens_out += finished.generation.tokens_out;
       answered.generations.at(finished.tag) = std::move(finished.generation);

@@ -125,6 +125,16 @@ std::set<std::string> SideFiles(const ReadFolder& root, const std::vector<std::s
   return chosen;
 }
 
+// Messages, records and answers are JSON, which could not name such a file.
+void CheckNamesAreText(const ReadFolder& root, const std::set<std::string>& chosen) {
+  for (const std::string& name : chosen) {
+    if (IsUtf8(name)) continue;
+    Refuse(fmt::format("{}: holds the file '{}', whose name is not UTF-8", root.path().string(),
+                       PrintableLine(name)),
+           "rename this file, or remove it if the model does without");
+  }
+}
+
 // A folder counts as skipped if no file in it was chosen. evald's own files are not mentioned.
 void FindSkipped(CheckpointLayout* layout, const std::vector<std::string>& entries,
                  const std::set<std::string>& chosen) {
@@ -156,6 +166,7 @@ CheckpointLayout ReadCheckpointLayout(const ReadFolder& root) {
   layout.shards = FindShards(root, entries);
   std::set<std::string> chosen = SideFiles(root, entries);
   chosen.insert(layout.shards.begin(), layout.shards.end());
+  CheckNamesAreText(root, chosen);
   for (const std::string& name : chosen) {
     struct stat info{};
     if (!root.Stat(name, &info))

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "evald/error.h"
 #include "evald/json.h"
 
@@ -64,7 +65,7 @@ const DtypeRow& RowOf(Dtype dtype) {
 // Shortens a name: names come from the file, and an error quotes them.
 std::string Quoted(const std::string& text) {
   constexpr size_t kShown = 120;
-  return text.size() <= kShown ? "'" + text + "'" : "'" + text.substr(0, kShown) + "...'";
+  return "'" + Shortened(text, kShown) + "'";
 }
 
 // Reads the header's JSON without building a tree, since a header may hold a million tensors.
@@ -133,6 +134,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool key(string_t& text) override {
     if (place_ == Place::kTop) {
       tensor_name_ = std::move(text);
+      CheckNameLength();
       return true;
     }
     member_ = std::move(text);
@@ -186,6 +188,12 @@ class HeaderReader : public nlohmann::json_sax<Json> {
         name_,
         fmt::format("its header has {} at {}{}, expected what the safetensors format says", found,
                     Quoted(tensor_name_), place_ == Place::kTop ? "" : " " + Quoted(member_)));
+  }
+
+  void CheckNameLength() {
+    if (tensor_name_.size() <= kTensorNameBytesMax) return;
+    RefuseFile(name_, fmt::format("tensor {} has a name of {} bytes, expected at most {}",
+                                  Quoted(tensor_name_), tensor_name_.size(), kTensorNameBytesMax));
   }
 
   void FinishTensor() {

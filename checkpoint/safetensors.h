@@ -32,6 +32,9 @@ enum class Dtype {
   kF8E8M0,
 };
 
+/// The longest name of a tensor, in bytes. Real names have about a hundred; errors quote them.
+inline constexpr size_t kTensorNameBytesMax = 4096;
+
 /// Throws Error(kInput) for an unknown dtype. The error names it and the known ones.
 Dtype DtypeFromString(std::string_view name);
 std::string_view ToString(Dtype dtype);
@@ -54,10 +57,10 @@ struct SafetensorsHeader {
   uint64_t file_bytes = 0;  ///< length of the whole file according to its header
 };
 
-/// Reads and checks a header. Its length must fit into the file and be at most 100 MB. The
-/// tensors' ranges must not overlap, must leave no hole, must lie in the file, and must agree with
-/// dtype and shape.
-/// Throws Error(kInput), which names the file, the tensor, the value found and the value expected.
+/// Reads and checks a header. Its length must fit into the file and be at most 100 MB. A tensor's
+/// name must have at most kTensorNameBytesMax bytes. The tensors' ranges must not overlap, must
+/// leave no hole, must lie in the file, and must agree with dtype and shape. Throws Error(kInput),
+/// which names the file, the tensor, the value found and the value expected.
 SafetensorsHeader ReadSafetensorsHeader(const std::filesystem::path& path);
 /// The same for an open file. `path` names it in errors.
 SafetensorsHeader ReadSafetensorsHeader(const UniqueFd& fd, const std::filesystem::path& path);

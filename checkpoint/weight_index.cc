@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <tuple>
 
 #include "base/file.h"
 #include "base/read_roots.h"
 #include "base/text.h"
+#include "checkpoint/safetensors.h"
 #include "evald/error.h"
 #include "evald/json.h"
 
@@ -16,6 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t kIndexBytesMax = 64 << 20;  // models of 10^12 parameters have about 10 MB
+constexpr size_t kShardNameBytesMax = PATH_MAX;
 constexpr int kDepthMax = 200;
 constexpr const char* kSaveAgain = "save the checkpoint again, or copy it again from where it came";
 
@@ -35,6 +38,10 @@ class IndexReader : public nlohmann::json_sax<Json> {
   bool binary(binary_t&) override { return Scalar("binary"); }
   bool string(string_t& value) override {
     if (!in_map_ || depth_ != 2) return Scalar("a string");
+    if (value.size() > kShardNameBytesMax) {
+      return Fail(fmt::format("maps tensor '{}' to a file name of {} bytes, expected at most {}",
+                              key_, value.size(), kShardNameBytesMax));
+    }
     entries.push_back({std::move(key_), std::move(value)});
     return true;
   }
@@ -47,6 +54,10 @@ class IndexReader : public nlohmann::json_sax<Json> {
     return Deeper();
   }
   bool key(string_t& name) override {
+    if (in_map_ && name.size() > kTensorNameBytesMax) {
+      return Fail(fmt::format("names a tensor '{}' of {} bytes, expected at most {}",
+                              Shortened(name, 120), name.size(), kTensorNameBytesMax));
+    }
     if (depth_ == 1 || in_map_) key_ = std::move(name);
     return true;
   }

@@ -115,7 +115,7 @@ std::optional<T> ParseInteger(std::string_view text) {
 // Whether pandas takes the text for a number: digits may have ASCII white space around them,
 // infinity may not, and "nan" is a missing value or text.
 bool IsFloat(const std::string& text) {
-  if (!python::IsAscii(text) || text.find('_') != std::string::npos) return false;
+  if (!IsAscii(text) || text.find('_') != std::string::npos) return false;
   const std::optional<double> value = python::ParseFloat(text);
   if (!value || std::isnan(*value)) return false;
   const bool word = text.find_first_of("nN") != std::string::npos;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/log.h"
 #include "base/names.h"
@@ -121,6 +122,8 @@ void GroupBuilder::Add(const TaskRequest& request) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}'{}' has both limit and limit_total", where, request.name));
   }
+  const auto [earlier, first_time] = requests_.emplace(request.name, request);
+  if (!first_time) return RefuseOtherSettings(earlier->second, request);
   asked_for_ = {};
   const auto set = [&](const char* key, const Json& value) {
     asked_for_.values[key] = value;
@@ -139,6 +142,18 @@ void GroupBuilder::Add(const TaskRequest& request) {
     throw;
   }
   SpreadLimit(request, first);
+}
+
+// The harness computes with the settings of the last of them and does not say so.
+void GroupBuilder::RefuseOtherSettings(const TaskRequest& one, const TaskRequest& other) const {
+  const auto settings = [](const TaskRequest& of) {
+    return std::tie(of.limit, of.limit_total, of.num_fewshot, of.repeats, of.generation_kwargs);
+  };
+  if (settings(one) == settings(other)) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}: '{}' is asked for twice, with other settings at {}", other.where,
+                          other.name, one.where),
+              "keep one of the two; a run of its own can have the other");
 }
 
 // If the total does not divide evenly, the first leaves get one document more.
@@ -220,7 +235,9 @@ std::string GroupBuilder::BuildTask(const YamlMapping& yaml, const std::string& 
     if (asked->second == asking_) return name;
     throw Error(ErrorKind::kUsage,
                 fmt::format("the task '{}' is asked for twice, by '{}' and by '{}'", name,
-                            asked->second, asking_));
+                            asked->second, asking_),
+                "name the group or the task, not both: the group's results have a row for each of "
+                "its tasks");
   }
   if (out_.leaves.size() >= kLeavesMax) {
     throw Error(ErrorKind::kUsage, fmt::format("more than {} tasks are asked for", kLeavesMax));

@@ -17,8 +17,9 @@ class GroupBuilder {
  public:
   explicit GroupBuilder(const TaskIndex& index) : index_(index) {}
 
-  /// Adds the tasks of one request. Throws Error(kUsage) for an unknown name, and for a task in two
-  /// requests.
+  /// Adds the tasks of one request. Throws Error(kUsage) for an unknown name, for a task in two
+  /// requests, and for a name that was asked for before with other settings. The same request again
+  /// adds nothing.
   void Add(const TaskRequest& request);
   ResolvedTasks Take() { return std::move(out_); }
 
@@ -42,10 +43,12 @@ class GroupBuilder {
                    std::vector<std::string>* children);
   std::vector<std::string> BuildEntryAsMember(const TaskEntry& entry, const Overrides& overrides);
   [[noreturn]] void RefuseName(const std::string& where, const std::string& name) const;
+  void RefuseOtherSettings(const TaskRequest& one, const TaskRequest& other) const;
   void SpreadLimit(const TaskRequest& request, size_t first);
 
   const TaskIndex& index_;
   ResolvedTasks out_;
+  std::map<std::string, TaskRequest> requests_;  ///< by name
   std::map<std::string, std::string> asked_by_;  ///< leaf -> the requested name that contains it
   std::set<std::string> groups_;
   std::string asking_;

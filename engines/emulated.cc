@@ -12,7 +12,6 @@ EngineKind EmulatedKind() {
   EngineKind kind;
   kind.name = kind.maker = "emulated";
   kind.takes_weights = true;
-  kind.swaps_weights = true;
   kind.makes_answers_up = true;
   kind.settings = {
       {"delay_ms", Use::kValue, Form::kNumber, 0, 1e3 * kHourSeconds},

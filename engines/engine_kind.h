@@ -30,12 +30,6 @@ enum class PromptForm {
   kAsSet,  ///< tokens if the setting `prompt` is "tokens", else text
 };
 
-/// The engine's log-likelihoods.
-enum class ScoringUse {
-  kAlways,
-  kIfProven,  ///< offered after a load only if the server has passed a self-test
-};
-
 struct SettingProblem {
   std::string key;  ///< "" if the settings as a whole are wrong
   std::string problem;
@@ -53,13 +47,9 @@ struct EngineKind {
   /// Its worker is given the checkpoint's weights, staged in shared memory, unless a server is
   /// given (GivenServer)
   bool takes_weights = false;
-  /// A loaded worker takes another checkpoint by mapping or pulling its weights; otherwise the
-  /// program that holds them is started anew
-  bool swaps_weights = false;
   GpuUse gpus = GpuUse::kNone;
   ServerUse server = ServerUse::kNone;
   PromptForm prompts = PromptForm::kText;
-  ScoringUse scoring = ScoringUse::kAlways;
   /// A device computes a shared prefix once for requests, so that another trial costs it again
   bool keeps_prefixes = false;
   bool makes_answers_up = false;  ///< results say so

@@ -13,7 +13,6 @@ EngineKind NativeKind() {
   kind.name = kind.maker = "native";
   kind.needs_checkpoint = true;
   kind.takes_weights = true;
-  kind.swaps_weights = true;
   kind.gpus = GpuUse::kWorker;
   kind.prompts = PromptForm::kTokens;
   kind.keeps_prefixes = true;

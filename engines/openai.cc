@@ -28,7 +28,6 @@ EngineKind OpenaiKind() {
   kind.takes_weights = true;
   kind.server = ServerUse::kStartedOrGiven;
   kind.prompts = PromptForm::kAsSet;
-  kind.scoring = ScoringUse::kIfProven;
   kind.settings = {
       {"command", Use::kCommand, Form::kTexts},
       {"base_url", Use::kUrl, Form::kText},

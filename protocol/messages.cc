@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/jsonl.h"
+#include "base/text.h"
 #include "evald/error.h"
 #include "protocol/members.h"
 
@@ -206,7 +207,13 @@ Message MessageFromJson(const Json& json) {
   return VariantFromJson<Message>(Field<std::string>(json, "type", "message"), json, kMessageTypes);
 }
 
-std::string Encode(const Message& message) { return ToLine(ToJson(message)) + '\n'; }
+std::string Encode(const Message& message) {
+  Json json = ToJson(message);
+  if (const auto cause = json.find("message"); cause != json.end()) {
+    *cause = evald::Shortened(cause->get_ref<const std::string&>(), kCauseBytesMax);
+  }
+  return ToLine(json) + '\n';
+}
 
 Message Decode(std::string_view line) {
   return MessageFromJson(ParseJson(line, "message", kLineValuesMax));

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/text.h"
 #include "evald/error.h"
 #include "python/str.h"
 #include "python/unicode.h"

@@ -6,6 +6,8 @@
 #include <array>
 #include <iterator>
 
+#include "base/text.h"
+
 namespace evald::python {
 namespace {
 
@@ -158,10 +160,6 @@ bool IsSpace(char32_t c) {
   return (c >= 9 && c <= 13) || (c >= 28 && c <= 32) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
          (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
          c == 0x3000;
-}
-
-bool IsAscii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
 }
 
 bool IsDecimal(char32_t c) {

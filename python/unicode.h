@@ -12,8 +12,6 @@ std::u32string Decode(std::string_view text);
 std::string Encode(std::u32string_view text);
 void AppendUtf8(char32_t c, std::string* out);
 
-bool IsAscii(std::string_view text);  ///< str.isascii()
-
 bool IsSpace(char32_t c);      ///< str.isspace()
 bool IsDigit(char32_t c);      ///< str.isdigit()
 bool IsAlpha(char32_t c);      ///< str.isalpha()

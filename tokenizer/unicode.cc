@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/text.h"
 #include "evald/error.h"
 #include "tokenizer/nfc_inert.h"
 #include "tokenizer/unicode_age.h"
@@ -36,13 +37,6 @@ int Options(NormalForm form) {
 bool IsLetterSymbol(char32_t code) {
   return (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
          (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189);
-}
-
-bool IsAscii(std::string_view text) {
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) >= 0x80) return false;
-  }
-  return true;
 }
 
 std::string NormalizePart(std::string_view text, NormalForm form) {

@@ -334,6 +334,8 @@ void TrialLoop::Keep(Finished&& finished) {
   in_flight_.erase(found);
   if (entry.trial->state()->over) return;
   const Request& request = entry.feed.request;
+  const std::string task = entry.trial->task_of(entry.feed.slice);
+  if (finished.refused) return Fail(entry.trial, *finished.refused, task);
   finished.generation.doc_id = request.doc_id;
   finished.generation.idx = request.idx;
   finished.generation.repeat = request.repeat;
@@ -342,7 +344,7 @@ void TrialLoop::Keep(Finished&& finished) {
     const double seconds = static_cast<double>(MonotonicMicros() - entry.begin_us) / 1e6;
     entry.trial->Finish(entry.feed.slice, std::move(finished.generation), seconds);
   } catch (const std::exception& e) {
-    Fail(entry.trial, AsError(e), entry.trial->task_of(entry.feed.slice));
+    Fail(entry.trial, AsError(e), task);
   }
 }
 

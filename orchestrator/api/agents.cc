@@ -145,10 +145,17 @@ void Put(const Context& context, const RequestPtr& request, const Responder& ans
   query.Finish();
   if (!file || !offset || !bytes)
     throw ProblemError({400, "query", "expected file, offset and bytes"});
-  const auto grant = FilesFor(context, *request).Upload(request->parameters.at("agent"), *file);
+  const AgentFiles& files = FilesFor(context, *request);
+  const std::string& agent = request->parameters.at("agent");
+  const auto grant = files.Upload(agent, *file);
   if (!grant) throw ProblemError({403, "not-granted", "this agent has no work with this file"});
-  const Upload upload{grant->file, request->parameters.at("agent"), request->parameters.at("hash"),
-                      static_cast<uint64_t>(*bytes), grant->bytes_max};
+  // This request may wait for its turn while the file is reported.
+  const auto name = [&files, agent, file = *file](const std::function<void()>& give) {
+    return files.Name(agent, file, give);
+  };
+  const Upload upload{
+      grant->file,      agent, request->parameters.at("hash"), static_cast<uint64_t>(*bytes),
+      grant->bytes_max, name};
   if (upload.hash.size() != 32 ||
       upload.hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
     throw ProblemError({400, "hash", "expected 32 hexadecimal digits"});

@@ -87,8 +87,16 @@ bool TakePiece(const Upload& upload, uint64_t offset, std::string_view piece) {
                         "send the file again from its beginning"});
   }
   if (::fsync(fd.get()) != 0) ThrowErrno(part, "fsync", errno);
-  fs::rename(part, upload.target);
-  FsyncDirectory(upload.target.parent_path());
+  const auto give = [&] {
+    fs::rename(part, upload.target);
+    FsyncDirectory(upload.target.parent_path());
+  };
+  if (!upload.name) {
+    give();
+  } else if (!upload.name(give)) {
+    ::unlink(part.c_str());
+    throw ProblemError({403, "not-granted", "this agent has no work with this file any more"});
+  }
   return true;
 }
 

@@ -6,7 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -54,21 +54,23 @@ bool Wants(const WebhookTarget& target, std::string_view type) {
   return false;
 }
 
-struct Webhooks::State {
-  struct Hook {
-    WebhookTarget target;
-    WebhookQueue queue;
-  };
+// One receiver with its thread. A receiver that does not answer holds up no other.
+struct Webhooks::Hook {
+  Hook(RunService* events, WebhookTarget receiver, WebhookQueue::Limits limits)
+      : service(events), target(std::move(receiver)), queue(limits) {}
+  void Start(int64_t after);
+  void End();
 
   void Loop();
   void TakeEvents();
   bool DeliverDue();
-  http_client::Response Post(const WebhookTarget& target, const WebhookQueue::Call& call);
+  http_client::Response Post(const WebhookQueue::Call& call);
   void Wait();
   void Count();
 
   RunService* service;
-  std::deque<Hook> hooks;
+  WebhookTarget target;
+  WebhookQueue queue;
   int64_t last = 0;
   std::shared_ptr<Wake> wake = std::make_shared<Wake>();
   std::shared_ptr<void> subscription;
@@ -80,10 +82,7 @@ struct Webhooks::State {
   std::thread thread;
 };
 
-Webhooks::Webhooks(RunService* service, std::vector<WebhookTarget> targets)
-    : state_(std::make_unique<State>()) {
-  State* state = state_.get();
-  state->service = service;
+Webhooks::Webhooks(RunService* service, std::vector<WebhookTarget> targets) {
   for (WebhookTarget& target : targets) {
     try {
       http_client::ParseUrl(target.url);
@@ -93,38 +92,51 @@ Webhooks::Webhooks(RunService* service, std::vector<WebhookTarget> targets)
     WebhookQueue::Limits limits;
     limits.attempts_max = target.attempts_max;
     limits.first_delay_us = target.first_delay.count() * 1000;
-    state->hooks.push_back({std::move(target), WebhookQueue(limits)});
+    hooks_.push_back(std::make_unique<Hook>(service, std::move(target), limits));
   }
-  if (state->hooks.empty()) return;
   const auto view = service->View();
-  state->last = view ? view->sequence : 0;
-  state->subscription = service->OnEvents([wake = state->wake] {
-    const std::lock_guard lock(wake->mutex);
-    wake->events = true;
-    wake->changed.notify_one();
-  });
-  state->thread = std::thread([state] { state->Loop(); });
+  for (const auto& hook : hooks_) hook->Start(view ? view->sequence : 0);
 }
 
 Webhooks::~Webhooks() { Stop(); }
 
 void Webhooks::Stop() {
-  if (!state_->thread.joinable()) return;
-  state_->subscription.reset();
-  {
-    const std::lock_guard lock(state_->wake->mutex);
-    state_->stopping = true;
-    state_->wake->changed.notify_one();
+  for (const auto& hook : hooks_) hook->End();
+  for (const auto& hook : hooks_) {
+    if (hook->thread.joinable()) hook->thread.join();
   }
-  state_->thread.join();
 }
 
 WebhookStatistics Webhooks::statistics() const {
-  const std::lock_guard lock(state_->statistics_mutex);
-  return state_->statistics;
+  WebhookStatistics all;
+  for (const auto& hook : hooks_) {
+    const std::lock_guard lock(hook->statistics_mutex);
+    all.delivered += hook->statistics.delivered;
+    all.failed += hook->statistics.failed;
+    all.dropped += hook->statistics.dropped;
+    all.waiting += hook->statistics.waiting;
+  }
+  return all;
 }
 
-void Webhooks::State::Loop() {
+void Webhooks::Hook::Start(int64_t after) {
+  last = after;
+  subscription = service->OnEvents([wake = wake] {
+    const std::lock_guard lock(wake->mutex);
+    wake->events = true;
+    wake->changed.notify_one();
+  });
+  thread = std::thread([this] { Loop(); });
+}
+
+void Webhooks::Hook::End() {
+  subscription.reset();
+  const std::lock_guard lock(wake->mutex);
+  stopping = true;
+  wake->changed.notify_one();
+}
+
+void Webhooks::Hook::Loop() {
   while (!stopping) {
     try {
       TakeEvents();
@@ -136,45 +148,37 @@ void Webhooks::State::Loop() {
   }
 }
 
-void Webhooks::State::TakeEvents() {
+void Webhooks::Hook::TakeEvents() {
   for (size_t taken = kBatch; taken == kBatch;) {
     const std::vector<Event> events = service->EventsAfter("", last, kBatch);
     taken = events.size();
     for (const Event& event : events) {
       last = event.sequence;
-      for (Hook& hook : hooks) {
-        if (Wants(hook.target, event.type)) {
-          hook.queue.Add({std::to_string(event.sequence), event.type, api::EventJson(event)});
-        }
-      }
+      if (Wants(target, event.type))
+        queue.Add({std::to_string(event.sequence), event.type, api::EventJson(event)});
     }
   }
   Count();
 }
 
-// Makes one call for each hook that is due. False if none was due.
-bool Webhooks::State::DeliverDue() {
-  bool any = false;
-  for (Hook& hook : hooks) {
-    const auto call = hook.queue.Next(MonotonicMicros());
-    if (!call || stopping) continue;
-    any = true;
-    const http_client::Response response = Post(hook.target, *call);
-    const double jitter = std::uniform_real_distribution<double>(0, 1)(random);
-    const uint64_t failed = hook.queue.failed();
-    hook.queue.Ended(api::OutcomeOf(response), MonotonicMicros(), jitter, response.retry_after_s);
-    if (hook.queue.failed() > failed) {
-      log::Warn("webhooks: {}: event {} is given up after attempt {}: {}",
-                http_client::Shown(hook.target.url), call->id, call->attempt,
-                response.answered() ? fmt::format("status {}", response.status) : response.error);
-    }
+// Makes the call that is due. False if none is.
+bool Webhooks::Hook::DeliverDue() {
+  const auto call = queue.Next(MonotonicMicros());
+  if (!call) return false;
+  const http_client::Response response = Post(*call);
+  const double jitter = std::uniform_real_distribution<double>(0, 1)(random);
+  const uint64_t failed = queue.failed();
+  queue.Ended(api::OutcomeOf(response), MonotonicMicros(), jitter, response.retry_after_s);
+  if (queue.failed() > failed) {
+    log::Warn("webhooks: {}: event {} is given up after attempt {}: {}",
+              http_client::Shown(target.url), call->id, call->attempt,
+              response.answered() ? fmt::format("status {}", response.status) : response.error);
   }
   Count();
-  return any;
+  return true;
 }
 
-http_client::Response Webhooks::State::Post(const WebhookTarget& target,
-                                            const WebhookQueue::Call& call) {
+http_client::Response Webhooks::Hook::Post(const WebhookQueue::Call& call) {
   http_client::Request request;
   request.method = "POST";
   request.url = target.url;
@@ -192,14 +196,10 @@ http_client::Response Webhooks::State::Post(const WebhookTarget& target,
   return client.Perform(request, &stopping);
 }
 
-void Webhooks::State::Wait() {
+void Webhooks::Hook::Wait() {
   std::unique_lock lock(wake->mutex);
   const auto ready = [this] { return wake->events || stopping.load(); };
-  int64_t due_us = -1;
-  for (const Hook& hook : hooks) {
-    const int64_t at_us = hook.queue.DueAt();
-    if (at_us >= 0 && (due_us < 0 || at_us < due_us)) due_us = at_us;
-  }
+  const int64_t due_us = queue.DueAt();
   if (due_us < 0) {
     wake->changed.wait(lock, ready);
   } else {
@@ -209,16 +209,9 @@ void Webhooks::State::Wait() {
   wake->events = false;
 }
 
-void Webhooks::State::Count() {
-  WebhookStatistics now;
-  for (const Hook& hook : hooks) {
-    now.delivered += hook.queue.delivered();
-    now.failed += hook.queue.failed();
-    now.dropped += hook.queue.dropped();
-    now.waiting += hook.queue.waiting();
-  }
+void Webhooks::Hook::Count() {
   const std::lock_guard lock(statistics_mutex);
-  statistics = now;
+  statistics = {queue.delivered(), queue.failed(), queue.dropped(), queue.waiting()};
 }
 
 }  // namespace evald

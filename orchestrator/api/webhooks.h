@@ -29,7 +29,8 @@ struct WebhookStatistics {
   uint64_t waiting = 0;
 };
 
-/// Posts events to URLs, in order for each, on a thread of its own. Each event is
+/// Posts events to URLs, in order for each. Each URL has a thread of its own, so that a receiver
+/// that does not answer delays no posts to others. Each event is
 /// delivered at least once or counted as lost. Waiting events are lost with the process; that fails
 /// no run. Each call has the fields Evald-Delivery (an id, the same in each attempt), Evald-Event
 /// (the type) and, with a secret, Evald-Signature: t=<seconds since 1970>,v1=<HMAC-SHA256 of
@@ -41,13 +42,13 @@ class Webhooks {
   Webhooks(RunService* service, std::vector<WebhookTarget> targets);
   ~Webhooks();
 
-  /// Ends the thread and gives up a call under way. Do not call it from the service's callbacks.
+  /// Ends the threads and gives up calls under way. Do not call it from the service's callbacks.
   void Stop();
   WebhookStatistics statistics() const;  ///< any thread
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Hook;
+  std::vector<std::unique_ptr<Hook>> hooks_;
 };
 
 /// The value of Evald-Signature.

@@ -56,6 +56,21 @@ const char* RemedyFor(const Response& response) {
   }
 }
 
+// Throws for a text that is no UTF-8, such as the name of a folder: JSON cannot hold the text, and
+// the service would look for another folder.
+void RequireText(const Json& body, const std::string& member) {
+  if (body.is_string() && !IsUtf8(body.get_ref<const std::string&>())) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("what is sent to the service as '{}' is not UTF-8: found '{}'", member,
+                            PrintableLine(Shortened(body.get_ref<const std::string&>(), 200))),
+                "save files in UTF-8, and name files and folders by paths in UTF-8");
+  }
+  for (const auto& [key, value] : body.items()) {
+    if (value.is_structured() || value.is_string())
+      RequireText(value, body.is_object() ? key : member);
+  }
+}
+
 // A stream that is followed over its connections.
 struct Following {
   const EventVisitor& visit;
@@ -158,6 +173,7 @@ std::string Client::GetText(const std::string& path) { return Do(Ask("GET", path
 Json Client::Post(const std::string& path, const Json& body, const std::string& key) {
   Request request = Ask("POST", path);
   if (!body.is_null()) {
+    RequireText(body, "body");
     request.body = ToLine(body);
     request.headers.emplace_back("Content-Type", "application/json");
   }

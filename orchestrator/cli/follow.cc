@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/print.h"
 #include "base/random_id.h"
+#include "base/text.h"
 #include "orchestrator/cli/run_text.h"
 #include "orchestrator/report/progress.h"
 
@@ -15,6 +16,11 @@ namespace evald::cli {
 namespace {
 
 std::atomic<bool> interrupted{false};
+
+// The path as a value of --set. Bytes that are not UTF-8 stay, and are refused when it is sent.
+std::string Quoted(const std::filesystem::path& path) {
+  return IsUtf8(path.native()) ? Json(path.string()).dump() : path.string();
+}
 
 }  // namespace
 
@@ -29,8 +35,7 @@ Json SubmissionBody(const FileSubmission& submission) {
   const std::filesystem::path file = std::filesystem::absolute(submission.file);
   std::vector<std::string> set = submission.overrides.set;
   if (!submission.overrides.data_dir.empty()) {
-    set.push_back("data_dir=" +
-                  Json(std::filesystem::absolute(submission.overrides.data_dir).string()).dump());
+    set.push_back("data_dir=" + Quoted(std::filesystem::absolute(submission.overrides.data_dir)));
   }
   Json body = {{"yaml", ReadFile(file)},
                {"base", file.parent_path().string()},

@@ -154,6 +154,19 @@ void CheckFolder(const YamlSection& top, const char* key, const fs::path& path,
              fmt::format("{} {}", path.string(), roots.anywhere() ? wrong : ReadRoots::kNotThere));
 }
 
+void ReadName(YamlSection& top, EvalConfig* config) {
+  const auto given = top.String("name");
+  config->name = given.value_or(
+      config->checkpoint.empty() ? config->engine.name : config->checkpoint.filename().string());
+  const std::string wrong = WrongWithLabel(config->name);
+  if (config->name.empty() || wrong.empty()) return;
+  if (given) top.Refuse("name", "must be at most 255 bytes without control characters; " + wrong);
+  top.Refuse("checkpoint",
+             fmt::format("the folder's name '{}' cannot be the model's name in results: {}; rename "
+                         "the folder, or set 'name'",
+                         PrintableLine(config->checkpoint.filename().string()), wrong));
+}
+
 void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* config) {
   const fs::path& file = config->file;
   if (const auto checkpoint = top.String("checkpoint")) {
@@ -164,12 +177,7 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
     top.RefuseAbsent("checkpoint", fmt::format("absent; the {} engine needs a checkpoint folder",
                                                config->engine.name));
   }
-  config->name = top.String("name").value_or(
-      config->checkpoint.empty() ? config->engine.name : config->checkpoint.filename().string());
-  if (const std::string wrong = WrongWithLabel(config->name);
-      !config->name.empty() && !wrong.empty()) {
-    top.Refuse("name", "must be at most 255 bytes without control characters; " + wrong);
-  }
+  ReadName(top, config);
   const auto data = top.String("data_dir");
   if (!overrides.data_dir.empty()) {
     config->data_dir = fs::absolute(overrides.data_dir);
@@ -196,8 +204,21 @@ fs::path DefaultStateDir() { return FromHome("XDG_STATE_HOME", ".local/state", "
 
 namespace {
 
-EvalConfig ReadFrom(YamlSection top, const fs::path& file, const EvalOverrides& overrides) {
+void CheckPathsAreText(const EvalConfig& config) {
+  const std::string& called = config.called;
+  RequireTextPath(called, "checkpoint", config.checkpoint);
+  RequireTextPath(called, "data_dir", config.data_dir);
+  for (const fs::path& dir : config.task_dirs) RequireTextPath(called, "task_dirs", dir);
+  RequireTextPath(called, "output.dir", config.output_dir);
+  RequireTextPath(called, "staging.root", config.staging.root);
+  RequireTextPath(called, "cache_dir", config.cache_dir);
+  RequireTextPath(called, "state_dir", config.state_dir);
+}
+
+EvalConfig ReadFrom(YamlSection top, const fs::path& file, const std::string& called,
+                    const EvalOverrides& overrides) {
   EvalConfig config;
+  config.called = called;
   config.file = fs::absolute(file).lexically_normal();
   top.SetHint(HintOfEvalKey);
   config.roots = overrides.roots;
@@ -218,18 +239,20 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const EvalOverrides& 
   if (auto section = top.Section("gates"))
     config.gates = ReadGates(*section, config.file.parent_path());
   top.Finish();
+  CheckPathsAreText(config);
   return config;
 }
 
 }  // namespace
 
 EvalConfig ReadEvalConfig(const fs::path& file, const EvalOverrides& overrides) {
-  return ReadFrom(YamlSection::Load(file, overrides.set), file, overrides);
+  return ReadFrom(YamlSection::Load(file, overrides.set), file, file.string(), overrides);
 }
 
 EvalConfig ParseEvalConfig(const std::string& text, const fs::path& file,
                            const EvalOverrides& overrides) {
-  return ReadFrom(YamlSection::Parse(text, file.string(), overrides.set), file, overrides);
+  const std::string called = overrides.called.empty() ? file.string() : overrides.called;
+  return ReadFrom(YamlSection::Parse(text, called, overrides.set), file, called, overrides);
 }
 
 Json ToJson(const EvalConfig& config, bool deciding_only) {

@@ -89,6 +89,7 @@ struct PromptsConfig {
 /// describes each key; docs/eval.schema.json has the same for editors.
 struct EvalConfig {
   std::filesystem::path file;
+  std::string called;                ///< the file's name in errors
   std::filesystem::path checkpoint;  ///< empty only for engines that need none
   std::string name;                  ///< the model's name in results; the checkpoint's folder name
   std::vector<TaskRequest> tasks;
@@ -126,6 +127,8 @@ struct EvalOverrides {
   /// That service's limits: defaults for the file, and the most that it may ask for.
   std::optional<LimitsConfig> limits;
   Folders folders = Folders::kLookedAt;
+  /// Names a text in errors that is no file; "": its `file` does
+  std::string called = {};
 };
 
 /// Reads an eval.yaml. Throws Error(kUsage) "file:line: ..." for an unknown key (with the nearest
@@ -133,7 +136,7 @@ struct EvalOverrides {
 EvalConfig ReadEvalConfig(const std::filesystem::path& file, const EvalOverrides& overrides);
 
 /// The same for a text. Relative paths in it start from the folder of `file`, which need not exist
-/// and names the text in errors.
+/// and names the text in errors unless `overrides.called` does.
 EvalConfig ParseEvalConfig(const std::string& text, const std::filesystem::path& file,
                            const EvalOverrides& overrides);
 

@@ -66,6 +66,16 @@ fs::path ResolvePath(const fs::path& file, const std::string& text) {
   return ResolveBelow(fs::absolute(file).parent_path(), text);
 }
 
+void RequireTextPath(const std::string& file, const char* key, const fs::path& path) {
+  const std::string& text = path.native();
+  if (IsUtf8(text) && text.find('\0') == std::string::npos) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}: key '{}': the path '{}' is not UTF-8 without NUL",
+                          PrintableLine(file), key, PrintableLine(text)),
+              "name a folder whose whole path is UTF-8; a relative path begins with the "
+              "configuration's folder");
+}
+
 void MakeFolderOf(const fs::path& file, const char* key, const fs::path& folder) {
   const std::string remedy = fmt::format("set {} to a folder of your own", key);
   try {

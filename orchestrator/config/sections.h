@@ -15,6 +15,11 @@ std::filesystem::path ResolveBelow(const std::filesystem::path& folder, const st
 /// A path in a configuration is relative to the file's folder.
 std::filesystem::path ResolvePath(const std::filesystem::path& file, const std::string& text);
 
+/// Throws Error(kUsage) that names the file and the key if the path is not UTF-8: messages, records
+/// and answers are JSON and could not hold the path. The configuration's own folder and the
+/// environment may bring such bytes into a path.
+void RequireTextPath(const std::string& file, const char* key, const std::filesystem::path& path);
+
 /// Makes the folder that `key` of the configuration `file` names, for this user only
 /// (MakePrivateFolder). Throws Error(kUsage) that names the file and the key.
 void MakeFolderOf(const std::filesystem::path& file, const char* key,

@@ -151,6 +151,10 @@ ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>
   for (YamlSection& webhook : top.Sections("webhooks"))
     config.webhooks.push_back(ReadWebhook(webhook));
   top.Finish();
+  RequireTextPath(at, "state_dir", config.state_dir);
+  RequireTextPath(at, "output_dir", config.output_dir);
+  RequireTextPath(at, "cache_dir", config.cache_dir);
+  RequireTextPath(at, "staging.root", config.staging.root);
   return config;
 }
 

@@ -18,6 +18,7 @@ namespace {
 constexpr int kDepthMax = 32;
 constexpr size_t kValuesMax = 100'000;
 constexpr size_t kTextBytesMax = 16 << 20;
+constexpr size_t kShownBytes = 60;
 
 Json ScalarToJson(const YAML::Node& node) {
   const std::string& text = node.Scalar();
@@ -83,13 +84,41 @@ Json ToJsonAtDepth(const YAML::Node& node, int depth, Size* size) {
 std::string Describe(const YAML::Node& node) {
   switch (node.Type()) {
     case YAML::NodeType::Scalar:
-      return fmt::format("'{}'", node.Scalar().substr(0, 60));
+      return fmt::format("'{}'", PrintableLine(Shortened(node.Scalar(), kShownBytes)));
     case YAML::NodeType::Sequence:
       return fmt::format("a list of {}", node.size());
     case YAML::NodeType::Map:
       return "a mapping";
     default:
       return "nothing";
+  }
+}
+
+// What keeps a text from being YAML: bytes that are not UTF-8, or a control character. "" if
+// nothing does.
+std::string WrongWithText(std::string_view text) {
+  if (!IsUtf8(text)) return "is not text in UTF-8";
+  const auto control = std::find_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') ||
+           c == 0x7F;
+  });
+  if (control == text.end()) return "";
+  return fmt::format("holds the control character {}, which YAML forbids",
+                     PrintableLine(std::string(1, *control)));
+}
+
+void CheckText(const std::string& text, const std::string& file) {
+  if (WrongWithText(text).empty()) return;
+  size_t number = 0;
+  for (const std::string& line : Split(text, '\n')) {
+    ++number;
+    const std::string wrong = WrongWithText(line);
+    if (wrong.empty()) continue;
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("{}:{}: the line '{}' {}", file, number,
+                    PrintableLine(Shortened(line, kShownBytes)), wrong),
+        "save the file in UTF-8; in double quotes, an escape such as \\x1b stands for a character");
   }
 }
 
@@ -100,6 +129,11 @@ void ApplyOverride(YAML::Node root, const std::string& assignment) {
     throw Error(
         ErrorKind::kUsage,
         fmt::format("--set {}: expected key.path=value, for example workers.count=2", assignment));
+  }
+  if (const std::string wrong = WrongWithText(assignment); !wrong.empty()) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--set {}: the assignment {}", PrintableLine(assignment), wrong),
+                "name files and folders by paths in UTF-8 without control characters");
   }
   YAML::Node value;
   try {
@@ -181,6 +215,7 @@ YamlSection YamlSection::Load(const std::filesystem::path& file,
 
 YamlSection YamlSection::Parse(const std::string& text, const std::string& file,
                                const std::vector<std::string>& overrides) {
+  CheckText(text, file);
   YAML::Node root;
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);

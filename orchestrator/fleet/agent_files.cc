@@ -45,7 +45,15 @@ void AgentFiles::Sent(const std::string& instance, const std::string& process,
                       const protocol::Message& message) {
   const std::lock_guard lock(mutex_);
   const auto agent = agents_.find(instance);
-  if (agent != agents_.end()) Fill(&agent->second, process, message);
+  if (agent == agents_.end()) return;
+  Fill(&agent->second, process, message);
+  if (const auto* job = std::get_if<protocol::Job>(&message)) TakeFromOthers(instance, job->job);
+}
+
+void AgentFiles::TakeFromOthers(const std::string& instance, int64_t job) {
+  for (auto& [other, grants] : agents_) {
+    if (other != instance) grants.scores.erase(job);
+  }
 }
 
 void AgentFiles::Received(const std::string& instance, const protocol::Message& message) {
@@ -102,6 +110,38 @@ std::optional<fs::path> AgentFiles::Generations(const std::string& instance,
 std::optional<UploadGrant> AgentFiles::Upload(const std::string& instance,
                                               const std::string& file) const {
   const std::lock_guard lock(mutex_);
+  return Granted(instance, file);
+}
+
+bool AgentFiles::Name(const std::string& instance, const std::string& file,
+                      const std::function<void()>& give) const {
+  std::unique_lock lock(mutex_);
+  if (!Granted(instance, file)) return false;
+  const auto naming = naming_.insert(file);
+  const auto ended = [&] {
+    naming_.erase(naming);
+    named_.notify_all();
+  };
+  lock.unlock();
+  try {
+    give();
+  } catch (...) {
+    lock.lock();
+    ended();
+    throw;
+  }
+  lock.lock();
+  ended();
+  return true;
+}
+
+void AgentFiles::AwaitNamed(const fs::path& file) const {
+  std::unique_lock lock(mutex_);
+  named_.wait(lock, [&] { return naming_.count(file.string()) == 0; });
+}
+
+std::optional<UploadGrant> AgentFiles::Granted(const std::string& instance,
+                                               const std::string& file) const {
   const auto agent = agents_.find(instance);
   if (agent == agents_.end()) return std::nullopt;
   for (const auto& [trial, files] : agent->second.slices) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -34,7 +36,7 @@ class AgentFiles {
   void Begin(const std::string& instance, const std::string& owner = "");
   void End(const std::string& instance);
   /// A message goes to one of the agent's processes: the files that it names may be fetched and
-  /// written.
+  /// written. A metric job's file is then no other agent's, which may have had the job before.
   void Sent(const std::string& instance, const std::string& process,
             const protocol::Message& message);
   /// A message came from one of its processes: files of work that has ended may no longer be
@@ -54,6 +56,14 @@ class AgentFiles {
                                                    const std::string& hash) const;
   /// A file that the agent was told to write, by the name that the message gave.
   std::optional<UploadGrant> Upload(const std::string& instance, const std::string& file) const;
+  /// Calls `give`, which gives a complete file its name, if the agent may still write the file.
+  /// False if not: the file may be reported, and checked, and changes no more.
+  bool Name(const std::string& instance, const std::string& file,
+            const std::function<void()>& give) const;
+  /// Waits until no call of Name gives this file its name. Called after Received has taken the
+  /// report of the file; from then on the file stays as it is. Not on the loop: renaming takes as
+  /// long as the disk.
+  void AwaitNamed(const std::filesystem::path& file) const;
 
  private:
   struct Grants {
@@ -64,9 +74,13 @@ class AgentFiles {
     std::map<std::pair<int64_t, int>, std::set<std::string>> slices;
     std::map<int64_t, std::string> scores;  // by job
   };
+  std::optional<UploadGrant> Granted(const std::string& instance, const std::string& file) const;
+  void TakeFromOthers(const std::string& instance, int64_t job);
   static void Fill(Grants* grants, const std::string& process, const protocol::Message& message);
 
   mutable std::mutex mutex_;
+  mutable std::condition_variable named_;
+  mutable std::multiset<std::string> naming_;  // files that are given their names now
   std::map<std::string, Grants> agents_;
 };
 

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "evald/error.h"
 #include "orchestrator/fleet/loop.h"
@@ -21,6 +23,13 @@ class StreamWire : public Wire, public std::enable_shared_from_this<StreamWire<S
   explicit StreamWire(Stream stream) : stream_(std::move(stream)) {}
 
   void Read() override {
+    if (std::exchange(fed_, false)) {
+      boost::asio::post(stream_.get_executor(), [self = this->shared_from_this()] {
+        const LoopTurn turn("what came before a connection was ours");
+        if (self->Deliver()) self->Read();
+      });
+      return;
+    }
     stream_.async_read_some(boost::asio::buffer(chunk_), [self = this->shared_from_this()](
                                                              const auto& error, size_t bytes) {
       const LoopTurn turn("what a connection brought");
@@ -30,8 +39,12 @@ class StreamWire : public Wire, public std::enable_shared_from_this<StreamWire<S
     });
   }
 
-  /// Adds bytes that were read already.
-  void Feed(std::string_view bytes) { lines_.Feed(bytes); }
+  /// Adds bytes that were read already, before the first Read, which delivers their lines soon
+  /// after: the other end may wait for an answer to them.
+  void Feed(std::string_view bytes) {
+    lines_.Feed(bytes);
+    fed_ = true;
+  }
 
   void Send(std::string line) override {
     if (closed_) return;
@@ -84,6 +97,7 @@ class StreamWire : public Wire, public std::enable_shared_from_this<StreamWire<S
   std::deque<std::string> queue_;
   char chunk_[kReadBytes];
   bool closed_ = false;
+  bool fed_ = false;
 };
 
 }  // namespace evald

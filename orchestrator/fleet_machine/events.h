@@ -64,7 +64,10 @@ struct Pulled {
 struct Want {
   int count = 1;
 };
-struct Idle {};        ///< a worker's heartbeat that names no trial
+struct Idle {  ///< a worker's heartbeat that names no trial
+  /// How long ago its engine last came back from a call; -1: the heartbeat does not tell
+  int64_t silent_us = -1;
+};
 struct Progressed {};  ///< a slice is whole or a job is done: earlier failures no longer count
 struct TrialOver {     ///< the trial is done or has failed; the run was told before
   HeldTrial held;

@@ -53,6 +53,11 @@ class FleetMachine {
     int metric_restarts_max = 6;
     /// A worker whose load has made no progress for so long is killed
     double load_stall_s = 1800;
+    /// The same for a load that has told how many bytes it pulls and has not pulled them all
+    double pull_stall_s = 300;
+    /// A worker of the staging host whose engine goes on coming back for so long, though a load was
+    /// sent, does not load, and is killed
+    double unheard_load_s = 60;
     /// A worker whose load no run needs any more is restarted after this
     double needless_load_s = 5;
     DeviceLimits device_limits;  ///< when a GPU is set aside
@@ -250,6 +255,7 @@ class FleetMachine {
   void FollowStaging(size_t index);
   void OnLoaded(size_t index, const news::Loaded& loaded, int64_t now);
   void OnPulled(size_t index, const news::Pulled& pulled, int64_t now);
+  void WatchUnheardLoad(size_t index, const news::Idle& idle, int64_t now);
   void NoteStaged(const WorkerSlot& slot, const std::string& fingerprint, int64_t now);
   bool Needed(const WorkerSlot& slot) const;
   void WatchLoad(size_t index);

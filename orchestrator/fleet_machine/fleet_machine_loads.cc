@@ -19,6 +19,7 @@ void FleetMachine::SendLoad(size_t index, const Run& run, int64_t now) {
   slot.run = run.view.number;
   slot.loading = run.view.load;
   slot.load_sent_us = slot.load_moved_us = now;
+  slot.load_missed_us = 0;
   WatchLoad(index);
   Push(order::Load{slot.id, slot.run});
 }
@@ -94,8 +95,30 @@ bool FleetMachine::Needed(const WorkerSlot& slot) const {
 void FleetMachine::WatchLoad(size_t index) {
   const WorkerSlot& slot = workers_[index];
   if (slot.state() != WorkerState::kLoading) return;
-  const double patience_s = Needed(slot) ? options_.load_stall_s : options_.needless_load_s;
+  const bool pulling = slot.pulled < slot.to_pull;
+  const double patience_s = !Needed(slot) ? options_.needless_load_s
+                            : pulling     ? std::min(options_.pull_stall_s, options_.load_stall_s)
+                                          : options_.load_stall_s;
   SetDue(index, slot.load_moved_us + static_cast<int64_t>(patience_s * 1e6));
+}
+
+// An engine that loads does not come back before the load has ended. One that goes on coming back
+// has not begun: its worker has lost the Load. On another host, the agent keeps the Load until the
+// checkpoint is there.
+void FleetMachine::WatchUnheardLoad(size_t index, const news::Idle& idle, int64_t now) {
+  WorkerSlot& slot = workers_[index];
+  if (slot.state() != WorkerState::kLoading || idle.silent_us < 0 || slot.load_sent_us == 0 ||
+      slot.excused || !slot.held.empty() || !hosts_.at(slot.host).spec.stages_here)
+    return;
+  const int64_t back_us = now - idle.silent_us;
+  if (back_us <= slot.load_sent_us) return;
+  if (slot.load_missed_us == 0) slot.load_missed_us = back_us;
+  const double missed_s = static_cast<double>(back_us - slot.load_missed_us) / 1e6;
+  if (missed_s < options_.unheard_load_s) return;
+  slot.excused = true;  // the device is not at fault
+  KillHung(slot.id, fmt::format("it was told to load {:.0f} s ago and has not begun",
+                                static_cast<double>(now - slot.load_sent_us) / 1e6));
+  SetDue(index, now + kKillAgainMicros);
 }
 
 // To be called after a run came, went, or asks for another checkpoint.

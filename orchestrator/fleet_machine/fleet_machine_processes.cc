@@ -117,7 +117,8 @@ void FleetMachine::OnWorkerNews(size_t index, const ProcessNews& news, int64_t n
     if (slot.state() != WorkerState::kReady) return Ignore(slot.id, "want", Name(slot.state()));
     slot.wants += std::clamp(want->count, 0, kWantsMax - slot.wants);
     Update(index);
-  } else if (std::holds_alternative<news::Idle>(news)) {
+  } else if (const auto* idle = std::get_if<news::Idle>(&news)) {
+    WatchUnheardLoad(index, *idle, now);
     OnIdle(index, now);
   } else if (std::holds_alternative<news::Progressed>(news)) {
     slot.restarts = 0;

@@ -95,6 +95,9 @@ class WorkerSlot {
   std::optional<EngineFacts> engine;   ///< the engine that answered this Load
   int64_t load_sent_us = 0;            ///< 0: an earlier orchestrator process sent it
   int64_t load_moved_us = 0;           ///< when the Load was sent, or more bytes were last reported
+  /// When its engine first came back after the Load was sent, without a trial; 0: it has not. An
+  /// engine that loads does not come back before the answer.
+  int64_t load_missed_us = 0;
   /// Bytes of the checkpoint on its way; 0 of 0 until it tells
   int64_t pulled = 0, to_pull = 0;
   int wants = 0;  ///< trials that it asked for

@@ -137,6 +137,7 @@ void TaskFinisher::Check(ReportedFile file, const std::string& user,
   checks_.Post(
       user,
       [this, file = std::move(file), why] {
+        if (settled_) settled_(file.path);
         *why = WhyNotSound(file, [this] { return stopping_.load(); });
         std::error_code not_there;
         if (!why->empty())

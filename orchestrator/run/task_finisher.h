@@ -69,6 +69,11 @@ class TaskFinisher {
   /// Calls `done(result)` or `failed(error)` on the loop. A task that was cancelled has failed.
   void Submit(FinishedTask task, std::function<void(TaskResult)> done,
               std::function<void(const Error&)> failed);
+  /// `settled` waits until nothing renames a reported file any more; called on the threads that
+  /// look at files. Set it before the first Check.
+  void SetSettled(std::function<void(const std::filesystem::path& file)> settled) {
+    settled_ = std::move(settled);
+  }
   /// Calls `done` on the loop with the reason why the file cannot count, or "". A file that cannot
   /// count is set aside, so that no later attempt and no resumed run takes it.
   void Check(ReportedFile file, const std::string& user,
@@ -76,6 +81,7 @@ class TaskFinisher {
 
  private:
   std::atomic<bool> stopping_{false};
+  std::function<void(const std::filesystem::path&)> settled_;
   FairThreads threads_;
   FairThreads checks_;
 };

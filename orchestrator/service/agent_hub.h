@@ -34,7 +34,9 @@ class AgentHub {
   /// its agent first came with, until the host has left or is forgotten.
   void Take(std::shared_ptr<Wire> wire, std::optional<std::string> owner);
   /// Files that agents of other hosts may fetch and give.
-  const AgentFiles& files() const { return files_; }
+  const AgentFiles& files() const { return *files_; }
+  /// The same, for threads that may outlive the hub.
+  std::shared_ptr<const AgentFiles> shared_files() const { return files_; }
   /// {"pid", "version", "shared_memory"} of a host's agent.
   Json About(const std::string& host) const;
   /// Agents that may not join: {"name", "reason", "at"} (seconds since 1970) for the last refusal
@@ -81,7 +83,7 @@ class AgentHub {
   LocalAgent local_;
   std::string session_;
   std::unique_ptr<Listener> listener_;
-  AgentFiles files_;
+  std::shared_ptr<AgentFiles> files_ = std::make_shared<AgentFiles>();
   std::map<std::string, Member> members_;
   std::map<Wire*, Guest> guests_;
   std::function<void(const Error&)> local_failed_;

@@ -135,7 +135,7 @@ void Fleet::OnProgress(const std::string& id, const protocol::Progress& progress
     machine_.Heard(id, news::Pulled{progress.pulled, progress.to_pull}, now);
   }
   if (progress.trial < 0) {
-    machine_.Heard(id, news::Idle{}, now);
+    machine_.Heard(id, news::Idle{progress.engine_silent_ms * 1000}, now);
   } else {
     PassOn(id, progress);
   }

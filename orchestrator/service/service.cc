@@ -87,6 +87,8 @@ Service::Service(ServiceOptions options)
     looks_->Post([held = std::move(held)] { held->Release(); });
   };
   hub_ = std::make_unique<AgentHub>(&loop_, fleet_.get(), LocalAgentOf(options_));
+  finisher_->SetSettled(
+      [files = hub_->shared_files()](const fs::path& file) { files->AwaitNamed(file); });
   for (const RunRow& row : unfinished) TakeUp(row);
   PublishNow();
 }

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kFileName = "eval.yaml";
+constexpr const char* kSubmitted = "the submitted config";  // one without a folder to name it by
 // Aggregation takes cores of the service's own host, for this many times the documents of a task.
 constexpr int kBootstrapItersSubmittedMax = 100'000;
 // The database and the run's folder keep each submission.
@@ -61,7 +62,7 @@ void CheckPaths(const EvalConfig& config) {
     try {
       config.roots.Refuse(path, ENOENT);
     } catch (const Error& e) {
-      throw Error(e.kind(), fmt::format("{}: key '{}': {}", config.file.string(), key, e.message()),
+      throw Error(e.kind(), fmt::format("{}: key '{}': {}", config.called, key, e.message()),
                   e.remedy());
     }
   }
@@ -123,6 +124,7 @@ EvalConfig Service::Parse(const Submission& submission, EvalOverrides::Folders f
   overrides.roots = options_.roots;
   overrides.limits = options_.limits;
   overrides.folders = folders;
+  if (submission.base.empty()) overrides.called = kSubmitted;
   EvalConfig config = ParseEvalConfig(submission.yaml, base / kFileName, overrides);
   CheckEngineIsAllowed(config.engine, options_.engines);
   if (config.bootstrap_iters > kBootstrapItersSubmittedMax) {

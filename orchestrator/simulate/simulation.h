@@ -7,6 +7,7 @@
 #include <queue>
 #include <random>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "orchestrator/fleet_machine/fleet_machine.h"
@@ -91,7 +92,7 @@ class Simulation {
   void Do(const order::TellWorkerLost& order);
   void Do(const order::TellDevices& order);
   void TakeRevoked();
-  int64_t DeviceOf(const std::string& worker) const;
+  int64_t DeviceOf(const std::string& worker) const { return device_of_.at(worker); }
   const std::string& IdOf(int64_t device) const { return fleet_.workers()[device].id; }
 
   // weights (simulation_load.cc)
@@ -164,6 +165,7 @@ class Simulation {
   std::vector<double> prior_device_s_;  ///< by task
 
   std::vector<SimDevice> devices_;
+  std::unordered_map<std::string, int64_t> device_of_;  ///< by worker
   std::vector<SharedLink> storage_;
   std::vector<int64_t> storage_version_;
   std::vector<SimTrial> trials_;

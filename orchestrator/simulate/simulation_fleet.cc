@@ -54,7 +54,10 @@ void Simulation::AddHosts() {
     fleet_.HostAdded(host, micros());
     fleet_.HostReady(host.name, {}, {}, micros());
   }
-  for (size_t d = 0; d < devices_.size(); ++d) run_.AddWorker(static_cast<Holder>(d));
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    run_.AddWorker(static_cast<Holder>(d));
+    device_of_[IdOf(static_cast<int64_t>(d))] = static_cast<int64_t>(d);
+  }
   came_back_ = true;
   Settle();
 }
@@ -86,20 +89,6 @@ void Simulation::Settle() {
 void Simulation::Hear(int64_t device, const ProcessNews& news) {
   fleet_.Heard(IdOf(device), news, micros());
   Settle();
-}
-
-// Workers are called n0.w0, n0.w1, … by host and device (AddHosts).
-int64_t Simulation::DeviceOf(const std::string& worker) const {
-  int64_t numbers[2] = {0, 0};
-  size_t part = 0;
-  for (const char letter : worker) {
-    if (letter == '.') {
-      part = 1;
-    } else if (letter >= '0' && letter <= '9') {
-      numbers[part] = numbers[part] * 10 + (letter - '0');
-    }
-  }
-  return numbers[0] * cluster_.devices_per_node + numbers[1];
 }
 
 void Simulation::TakeRevoked() {

@@ -9,6 +9,7 @@
 
 #include "base/fail_point.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -22,10 +23,7 @@ constexpr unsigned long kGpfsMagic = 0x47504653;
 constexpr unsigned long kCephMagic = 0x00C36400;
 
 // The beginning of a statement is enough to tell what failed.
-std::string Shortened(const std::string& doing) {
-  constexpr size_t kShown = 60;
-  return doing.size() <= kShown ? doing : doing.substr(0, kShown) + "…";
-}
+constexpr size_t kStatementShown = 60;
 
 [[noreturn]] void Throw(sqlite3* database, const std::string& doing) {
   if (database == nullptr) throw Error(ErrorKind::kInfrastructure, doing + ": out of memory");
@@ -33,7 +31,7 @@ std::string Shortened(const std::string& doing) {
   const int error_number = sqlite3_system_errno(database);
   const char* file = sqlite3_db_filename(database, "main");  // null if it could not be opened
   std::string what = fmt::format("state database {}: {}: {}", file == nullptr ? "" : file,
-                                 Shortened(doing), sqlite3_errmsg(database));
+                                 Shortened(doing, kStatementShown), sqlite3_errmsg(database));
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) throw DatabaseDamaged(what);
   const bool io = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
   if (io && error_number != 0) what += fmt::format(" ({})", std::strerror(error_number));

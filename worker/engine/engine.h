@@ -9,16 +9,19 @@
 
 #include "base/read_roots.h"
 #include "evald/engine_info.h"
+#include "evald/error.h"
 #include "evald/generation.h"
 #include "evald/json.h"
 #include "evald/request.h"
 
 namespace evald {
 
-/// A finished request: the `tag` of its submission, and its answer.
+/// A finished request: the `tag` of its submission, and its answer, or the reason why it can never
+/// have one.
 struct Finished {
   uint64_t tag = 0;
-  Generation generation;
+  Generation generation;                        ///< without meaning if `refused` is set
+  std::optional<Error> refused = std::nullopt;  ///< an Error(kInput) that names the request
 };
 
 /// The progress of a Load, in bytes. Zeros if an engine does not report it.
@@ -33,7 +36,8 @@ struct LoadProgress {
 ///
 /// Failures: Error(kInput) for a checkpoint or request that can never work (names the file, the
 /// tensor or the document), and Error(kInfrastructure) if another try may succeed. After an
-/// exception from Step the engine holds no requests.
+/// exception from Step the engine holds no requests. An engine that knows which request cannot be
+/// answered returns it as refused instead, and goes on with the others.
 class Engine {
  public:
   virtual ~Engine() = default;

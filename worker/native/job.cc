@@ -86,7 +86,15 @@ int32_t Job::Choose(const Sequence& sequence, Answer&& answer) const {
 bool Job::OnGenerated(Sequence* sequence, Answer&& answer) {
   undefined_ += answer.defined ? 0 : 1;
   const std::vector<int32_t>& ends = plan_.settings.eos_ids;
-  const int32_t token = Choose(*sequence, std::move(answer));
+  int32_t token = 0;
+  try {
+    token = Choose(*sequence, std::move(answer));
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kInput) throw;
+    refused_ = e;  // other requests' answers may have landed in the same batch
+    --sequences_left_;
+    return true;
+  }
   generated_.push_back(token);
   sequence->tokens.push_back(token);
   if (std::count(ends.begin(), ends.end(), token) > 0) {
@@ -111,7 +119,12 @@ bool Job::OnScored(const ScoreWindow& window, int64_t position, const Answer& an
   return true;
 }
 
-Generation Job::Finish() {
+Finished Job::Finish() {
+  if (refused_) return {tag_, {}, std::move(refused_)};
+  return {tag_, Answered()};
+}
+
+Generation Job::Answered() {
   Generation generation;
   generation.doc_id = request_.doc_id;
   generation.idx = request_.idx;

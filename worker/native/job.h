@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "evald/error.h"
 #include "evald/generation.h"
 #include "evald/request.h"
+#include "worker/engine/engine.h"
 #include "worker/native/request_plan.h"
 #include "worker/native/scheduler.h"
 #include "worker/native/stops.h"
@@ -31,10 +34,11 @@ class Job {
 
   bool done() const { return sequences_left_ == 0; }
   uint64_t tag() const { return tag_; }
-  /// The answer. Call it once, when done.
-  Generation Finish();
+  /// The answer, or why there can be none. Call it once, when done.
+  Finished Finish();
 
  private:
+  Generation Answered();
   int32_t Choose(const Sequence& sequence, Answer&& answer) const;
   bool OnGenerated(Sequence* sequence, Answer&& answer);
   bool OnScored(const ScoreWindow& window, int64_t position, const Answer& answer);
@@ -49,6 +53,7 @@ class Job {
   std::vector<double> window_sums_;  ///< added up in order of windows, not of completion
   bool greedy_ = true;
   int undefined_ = 0;  ///< generated tokens that were chosen from logits without a softmax
+  std::optional<Error> refused_;  ///< why no further token can be drawn
   size_t sequences_left_ = 0;
 };
 

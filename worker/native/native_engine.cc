@@ -134,7 +134,7 @@ class NativeEngine : public Engine {
     }
     for (auto& sequence : sequences) answering_->scheduler.Add(std::move(sequence));
     if (job->done()) {
-      finished_.push_back({tag, job->Finish()});
+      finished_.push_back(job->Finish());
     } else {
       answering_->jobs.emplace(tag, std::move(job));
     }
@@ -192,7 +192,7 @@ class NativeEngine : public Engine {
   void CollectFinished() {
     for (auto it = answering_->jobs.begin(); it != answering_->jobs.end();) {
       if (it->second->done()) {
-        finished_.push_back({it->first, it->second->Finish()});
+        finished_.push_back(it->second->Finish());
         it = answering_->jobs.erase(it);
       } else {
         ++it;

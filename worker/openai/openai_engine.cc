@@ -34,7 +34,8 @@ bool Refused(const http_client::Response& reply) {
 class OpenaiEngine : public Engine {
  public:
   explicit OpenaiEngine(const EngineOptions& options)
-      : options_(ReadOptions(options.settings)),
+      : name_(options.name),
+        options_(ReadOptions(options.settings)),
         roots_(options.roots),
         server_(options_, options.roots) {
     style_.tokens = options_.tokens;
@@ -76,6 +77,7 @@ class OpenaiEngine : public Engine {
   void Retry(Job* job, const http_client::Response& reply, const std::string& why);
   void Take(uint64_t tag, const http_client::Response& reply, std::vector<Finished>* finished);
 
+  std::string name_;  ///< the engine's in eval.yaml: a preset of this client has its own
   Options options_;
   ReadRoots roots_;
   Server server_;
@@ -90,7 +92,7 @@ class OpenaiEngine : public Engine {
 
 EngineInfo OpenaiEngine::Info() const {
   EngineInfo info;
-  info.name = "openai";
+  info.name = name_;
   info.version = server_.model();
   info.kinds = {RequestKind::kGenerateUntil};
   // Only after Load is it known whether the server can score.
@@ -99,7 +101,7 @@ EngineInfo OpenaiEngine::Info() const {
   info.deterministic = options_.deterministic;
   info.wants_tokens = options_.tokens;
   info.concurrency = options_.concurrency;
-  info.device = "openai, " + server_.model();
+  info.device = name_ + ", " + server_.model();
   return info;
 }
 

@@ -94,6 +94,25 @@ TEST_F(Uploads, OneUnfinishedFileIsKeptForEach) {
   EXPECT_EQ(LengthOfParts(), 1u);
 }
 
+// The last piece was let in before the file was reported, and had to wait.
+TEST_F(Uploads, AFileThatIsReportedMeanwhileStaysAsItIs) {
+  EXPECT_EQ(Put("one", 0, 3, HashHex("one")).status, 200);
+  const protocol::SliceDone done{
+      .trial = 7, .attempt = 1, .task = "sums", .file = target().string()};
+  api::Upload late{target(),
+                   "agent",
+                   HashHex("two"),
+                   3,
+                   10,
+                   [&](const auto& give) {
+                     return files_.Name("agent", target().string(), give); }};
+  EXPECT_FALSE(api::TakePiece(late, 0, "tw"));
+  files_.Received("agent", done);
+  EXPECT_THROW(api::TakePiece(late, 2, "o"), http::ProblemError);
+  EXPECT_EQ(ReadFile(target()), "one");
+  EXPECT_EQ(LengthOfParts(), 0u);
+}
+
 TEST_F(Uploads, APieceThatComesWhileAnotherIsWrittenIsRefused) {
   const api::Upload upload{target(), "agent", HashHex("xy"), 2, 10};
   EXPECT_FALSE(api::TakePiece(upload, 0, "x"));

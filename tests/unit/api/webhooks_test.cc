@@ -1,12 +1,16 @@
 // Webhooks: the queue without a clock, and deliveries to a receiver on loopback.
 #include "orchestrator/api/webhooks.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <openssl/hmac.h>
+#include <sys/socket.h>
 
 #include <condition_variable>
 #include <thread>
 
 #include "api_case.h"
+#include "base/file.h"
 #include "orchestrator/api/webhook_queue.h"
 #include "orchestrator/http/server.h"
 
@@ -174,6 +178,30 @@ TEST(Webhooks, AReceiverThatIsAwayHoldsNothingUp) {
   for (int i = 0; i < 6000 && webhooks.statistics().failed < 5; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(webhooks.statistics().failed, 5u);
+}
+
+// The silent receiver is the first of the list, and never answers.
+TEST(Webhooks, AReceiverThatDoesNotAnswerDelaysNoOther) {
+  const TemporaryFolder folder;
+  MemoryService service(folder.path());
+  const UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof address;
+  auto* const name = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(silent.get(), name, bytes), 0);
+  ASSERT_EQ(::listen(silent.get(), 8), 0);
+  ASSERT_EQ(::getsockname(silent.get(), name, &bytes), 0);
+  WebhookTarget first{fmt::format("http://127.0.0.1:{}/hook", ntohs(address.sin_port)), ""};
+  first.timeout = std::chrono::minutes(10);
+  Receiver receiver(0);
+  Webhooks webhooks(&service, {first, {receiver.url(), ""}});
+  for (int i = 0; i < 3; ++i) service.Emit("", "worker", {});
+  EXPECT_EQ(receiver.WaitFor(3).size(), 3u);
+  for (int i = 0; i < 6000 && webhooks.statistics().waiting == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_GE(webhooks.statistics().waiting, 1u) << "the call to the silent one is under way";
 }
 
 TEST(Webhooks, RefuseOtherSchemes) {

@@ -48,5 +48,22 @@ TEST(PrintableLine, IsOneLine) {
   EXPECT_EQ(PrintableLine("one\n\ttwo\r\x1b[0m caf\u00e9"), "one\\n\\ttwo\\x0d\\x1b[0m caf\u00e9");
 }
 
+TEST(Shortened, EndsBetweenTwoCharacters) {
+  EXPECT_EQ(Shortened("", 0), "");
+  EXPECT_EQ(Shortened("four", 4), "four");
+  EXPECT_EQ(Shortened("fours", 4), "four…");
+  EXPECT_EQ(Shortened("日本語", 9), "日本語");
+  for (const size_t bytes : {6, 7, 8}) EXPECT_EQ(Shortened("日本語", bytes), "日本…");
+  EXPECT_EQ(Shortened("日本語", 2), "…");
+  EXPECT_EQ(Shortened(std::string(9, '\x80'), 4), std::string(1, '\x80') + "…");
+}
+
+TEST(IsAscii, IsTrueOfBytesBelow128) {
+  EXPECT_TRUE(IsAscii(""));
+  EXPECT_TRUE(IsAscii(std::string("\0 \x7f", 3)));
+  EXPECT_FALSE(IsAscii("caf\xc3\xa9"));
+  EXPECT_FALSE(IsAscii("\x80"));
+}
+
 }  // namespace
 }  // namespace evald

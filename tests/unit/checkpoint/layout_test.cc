@@ -184,12 +184,38 @@ TEST_F(LayoutTest, RefusesABrokenIndex) {
 }
 
 // transformers takes model.safetensors whenever that file exists.
+TEST_F(LayoutTest, RefusesAnIndexWithNamesOfMegabytesInAFewWords) {
+  PutSharded(folder_);
+  const std::string name(5 << 20, 'n');
+  for (const std::string& entry :
+       {"\"" + name + R"(":"a.safetensors")", R"("a":")" + name + R"(.safetensors")"}) {
+    PutIndex(R"({"weight_map":{)" + entry + "}}");
+    const std::string error = LayoutError();
+    EXPECT_THAT(error, HasSubstr("model.safetensors.index.json"));
+    EXPECT_THAT(error, HasSubstr("expected at most 4096"));
+    EXPECT_LT(error.size(), 1000u);
+  }
+}
+
 TEST_F(LayoutTest, AnEmptyIndexBesideAWholeModelIsPassedOver) {
   PutSharded(folder_);
   PutIndex(R"({"metadata":{},"weight_map":{}})");
   Put(folder_ / "model.safetensors", OneTensor("w", "x"));
   EXPECT_EQ(LayoutError(), "");
   EXPECT_EQ(ShardsError(), "");
+}
+
+// Messages and records are JSON, and cannot hold such a name.
+TEST_F(LayoutTest, RefusesAFileThatNoMessageCouldName) {
+  PutWhole(folder_);
+  Put(folder_ / "caf\xe9.bin", "not chosen");
+  EXPECT_EQ(LayoutError(), "");
+  Put(folder_ / "caf\xe9.json", "{}");
+  EXPECT_THAT(LayoutError(), AllOf(HasSubstr(folder_.string()), HasSubstr("'caf\\xe9.json'"),
+                                   HasSubstr("not UTF-8"), HasSubstr("rename")));
+  fs::remove(folder_ / "caf\xe9.json");
+  Put(folder_ / "additional_chat_templates" / "\xff.jinja", "");
+  EXPECT_THAT(LayoutError(), HasSubstr("'additional_chat_templates/\\xff.jinja'"));
 }
 
 TEST_F(LayoutTest, RefusesAmbiguousWeights) {

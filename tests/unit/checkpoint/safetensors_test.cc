@@ -121,6 +121,16 @@ TEST(Safetensors, RefusesOffsets) {
               HasSubstr("2^64 bytes"));
 }
 
+// An error quotes the name, and must fit into a message.
+TEST(Safetensors, RefusesANameOfMegabytesInAFewWords) {
+  const std::string tensor = R"(":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+  const std::string error = HeaderError("{\"" + std::string(5 << 20, 'n') + tensor, 1);
+  EXPECT_THAT(error, AllOf(HasSubstr("x.safetensors"), HasSubstr("5242880 bytes"),
+                           HasSubstr("at most 4096")));
+  EXPECT_LT(error.size(), 1000u);
+  EXPECT_EQ(HeaderError("{\"" + std::string(4096, 'n') + tensor, 1), "");
+}
+
 TEST(Safetensors, RefusesForeignStructure) {
   for (const char* header :
        {"",

@@ -95,6 +95,20 @@ TEST_F(ClientTest, AsksAndIsRefusedInTheServicesWords) {
   EXPECT_THAT(away.what(), HasSubstr("evald serve"));
 }
 
+// JSON cannot hold the text: the service would be told of another folder.
+TEST_F(ClientTest, WhatIsNoTextIsNotSent) {
+  Start();
+  Client client = Connect();
+  for (const auto& [body, member] : std::vector<std::pair<Json, std::string>>{
+           {{{"base", "/tmp/caf\xe9"}, {"yaml", "a: 1"}}, "base"},
+           {{{"set", {"a=1", "data_dir=/tmp/caf\xe9"}}}, "set"}}) {
+    const Error refused = Caught([&, &body = body] { client.Post("/v1/runs", body); });
+    EXPECT_EQ(refused.kind(), ErrorKind::kUsage);
+    EXPECT_THAT(refused.what(), HasSubstr("'" + member + "' is not UTF-8: found '"));
+    EXPECT_THAT(refused.what(), HasSubstr("/tmp/caf\\xe9'"));
+  }
+}
+
 TEST_F(ClientTest, ASubmissionWithAKeyIsRepeatedAsTheServiceAsks) {
   std::atomic<int> asked{0};
   http_client::test::ScriptedServer server([&](const std::string&) {

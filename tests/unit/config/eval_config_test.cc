@@ -7,6 +7,7 @@
 #include "evald/error.h"
 #include "orchestrator/config/yaml_section.h"
 #include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
@@ -141,6 +142,57 @@ TEST(EvalConfig, TheModelsNameIsShortAndPlain) {
   EXPECT_THAT(ProblemOf(std::string(kPlain) + "name: \"\\e[2J\"\n"),
               StartsWith("/somewhere/eval.yaml:5: key 'name': must be at most 255 bytes without "
                          "control characters"));
+}
+
+TEST(EvalConfig, BytesThatAreNoTextAreRefusedBeforeTheyAreRead) {
+  EXPECT_THAT(Problem(kPlain, {"checkpoint=/tmp/caf\xe9"}),
+              StartsWith("--set checkpoint=/tmp/caf\\xe9: the assignment is not text in UTF-8; "));
+  EXPECT_THAT(Problem(kPlain, {"checkpoint=/tmp/a\x1b[2J"}),
+              AllOf(StartsWith("--set checkpoint=/tmp/a\\x1b[2J: the assignment holds"),
+                    HasSubstr("control character \\x1b")));
+  EXPECT_THAT(Problem(kPlain, {"checkpoint=/tmp/a\x7f"}), HasSubstr("\\x7f"));
+  EXPECT_THAT(
+      Problem(std::string(kPlain) + "name: na\xefve\n"),
+      StartsWith("/somewhere/eval.yaml:5: the line 'name: na\\xefve' is not text in UTF-8"));
+  EXPECT_THAT(Problem(std::string(kPlain) + "name: \"a\x01\"\n"),
+              AllOf(StartsWith("/somewhere/eval.yaml:5: "), HasSubstr("\\x01")));
+  EXPECT_EQ(Problem(std::string(kPlain) + "name: naïve\r\n# a\ttab\n"), "");
+}
+
+TEST(EvalConfig, APathThatNoMessageCouldHoldIsRefusedByItsKey) {
+  const TemporaryFolder temporary;
+  const std::filesystem::path odd = temporary.path() / "caf\xe9";
+  std::filesystem::create_directories(odd);
+  const auto problem = [&](const std::string& text) {
+    return CaughtText([&] { ParseEvalConfig(text, odd / "eval.yaml", {}); }, ErrorKind::kUsage);
+  };
+  EXPECT_THAT(problem(kPlain), AllOf(HasSubstr("key 'output.dir': the path '"),
+                                     HasSubstr("caf\\xe9/runs' is not UTF-8")));
+  EXPECT_THAT(problem(std::string(kPlain) + "output: {dir: /tmp}\ntask_dirs: [.]\n"),
+              HasSubstr("key 'task_dirs': the path '"));
+  EXPECT_EQ(problem(std::string(kPlain) + "output: {dir: /tmp}\n"), "");
+  EXPECT_THAT(Problem(std::string(kPlain) + "output: {dir: \"/tmp/a\\0b\"}\n"),
+              HasSubstr("key 'output.dir': the path '/tmp/a\\x00b' is not UTF-8 without NUL"));
+}
+
+TEST(EvalConfig, AFolderWhoseNameIsNoLabelIsRefusedAsTheCheckpoint) {
+  const TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary.path() / "step\x1b";
+  std::filesystem::create_directories(folder);
+  const std::string text =
+      std::string(kPlain) + "checkpoint: \"" + temporary.path().string() + "/step\\e\"\n";
+  EXPECT_THAT(Problem(text), AllOf(StartsWith("/somewhere/eval.yaml:5: key 'checkpoint': the "
+                                              "folder's name 'step\\x1b'"),
+                                   HasSubstr("set 'name'")));
+  EXPECT_EQ(Problem(text + "name: step\n"), "");
+}
+
+// A text that was submitted is no file that anyone could open.
+TEST(EvalConfig, ATextMayHaveANameOfItsOwn) {
+  EvalOverrides overrides;
+  overrides.called = "the submitted config";
+  EXPECT_THAT(CaughtText([&] { ParseEvalConfig("taks: []\n", "/eval.yaml", overrides); }),
+              StartsWith("the submitted config:1: "));
 }
 
 TEST(EvalConfig, BootstrapIterationsAreBounded) {

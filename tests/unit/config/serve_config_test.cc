@@ -110,5 +110,14 @@ TEST_F(ServeConfigTest, MistakesNameLineKeyAndWhatIsExpected) {
   for (const auto& [text, problem] : cases) EXPECT_THAT(Problem(text), HasSubstr(problem)) << text;
 }
 
+TEST(ServeConfig, AFolderThatNoMessageCouldHoldIsRefusedByItsKey) {
+  const TemporaryFolder temporary;
+  const std::filesystem::path odd = temporary.path() / "caf\xe9";
+  std::filesystem::create_directories(odd);
+  std::ofstream(odd / "serve.yaml") << "state_dir: state\n";
+  EXPECT_THAT(CaughtText([&] { ReadServeConfig(odd / "serve.yaml", {}); }, ErrorKind::kUsage),
+              ::testing::HasSubstr("key 'state_dir': the path '"));
+}
+
 }  // namespace
 }  // namespace evald

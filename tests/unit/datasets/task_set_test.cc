@@ -139,6 +139,21 @@ TEST(TaskRegistry, RefusesNamesThatAreNotKnownOrDoubled) {
               HasSubstr("'mmlu_anatomy' is asked for twice, by 'mmlu' and by 'mmlu_anatomy'"));
 }
 
+// The harness refuses a task that stands alone and in a group, too ("Duplicate task").
+TEST(TaskRegistry, ATaskHasOneSetOfSettings) {
+  const TaskRegistry registry({});
+  EXPECT_THAT(CaughtText([&] { registry.Resolve({Named("mmlu_anatomy"), Named("mmlu")}); }),
+              AllOf(HasSubstr("'mmlu_anatomy' is asked for twice, by 'mmlu_anatomy' and by 'mmlu'"),
+                    HasSubstr("not both")));
+  EXPECT_EQ(registry.Resolve({Named("gsm8k"), Named("gsm8k")}).leaves.size(), 1u);
+  TaskRequest limited = Named("gsm8k");
+  limited.limit = 3;
+  limited.where = "eval.yaml:4";
+  EXPECT_THAT(CaughtText([&] { registry.Resolve({Named("gsm8k"), limited}); }),
+              HasSubstr("eval.yaml:4: 'gsm8k' is asked for twice, with other settings at "
+                        "eval.yaml:3; keep one"));
+}
+
 TEST(TaskRegistry, ABadFileIsPassedOverUnlessItIsAskedFor) {
   const TemporaryFolder scratch;
   constexpr const char* kRest =

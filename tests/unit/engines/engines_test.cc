@@ -47,10 +47,9 @@ TEST(Engines, TraitsAndSettingsFitTogether) {
     EXPECT_EQ(url, kind.server == ServerUse::kStartedOrGiven);
     const bool has_server = kind.server != ServerUse::kNone;
     EXPECT_TRUE(has_server || kind.gpus != GpuUse::kServer);
-    EXPECT_TRUE(has_server || kind.scoring != ScoringUse::kIfProven);
     EXPECT_TRUE(kind.HasSetting("prompt") || kind.prompts != PromptForm::kAsSet);
     EXPECT_TRUE(kind.generations_key == nullptr || kind.HasSetting(kind.generations_key));
-    EXPECT_TRUE(kind.takes_weights || !(kind.needs_checkpoint || kind.swaps_weights));
+    EXPECT_TRUE(kind.takes_weights || !kind.needs_checkpoint);
   }
   EXPECT_TRUE(EngineOfEarlierAnswers().HasSetting(EngineOfEarlierAnswers().generations_key));
 }
@@ -100,13 +99,14 @@ std::string RowOf(const EngineKind& kind) {
   const std::string checkpoint = kind.needs_checkpoint ? "needed"
                                  : kind.takes_weights  ? "optional"
                                                        : "not used";
-  const std::string another = !kind.takes_weights  ? "not used"
-                              : kind.swaps_weights ? "loaded in place"
-                                                   : "needs a new server";
+  // A server holds one checkpoint, and is believed to score once it has passed a self-test.
+  const bool has_server = kind.server != ServerUse::kNone;
+  const std::string another = !kind.takes_weights ? "not used"
+                              : has_server        ? "needs a new server"
+                                                  : "loaded in place";
   return "| " +
          Join({kind.name, checkpoint, another, WordOf(kind.gpus), WordOf(kind.server),
-               WordOf(kind.prompts),
-               kind.scoring == ScoringUse::kAlways ? "yes" : "after a self-test",
+               WordOf(kind.prompts), has_server ? "after a self-test" : "yes",
                YesOrNo(kind.keeps_prefixes), YesOrNo(kind.makes_answers_up)},
               " | ") +
          " |";

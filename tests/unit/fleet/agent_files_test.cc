@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <stdexcept>
+#include <thread>
+
 namespace evald {
 namespace {
 
@@ -69,6 +74,57 @@ TEST_F(AgentFilesTest, AJobGivesGenerationsByTheirHashAndItsScoresFile) {
   EXPECT_FALSE(files_.Upload("me", "/runs/r/7.1.jsonl")) << "to be read, not written";
   files_.Received("me", JobDone{3, "/runs/r/s.jsonl", "cc", 1, 0.1});
   EXPECT_FALSE(files_.Upload("me", "/runs/r/s.jsonl"));
+}
+
+// A request to write may have been let in before the report came.
+TEST_F(AgentFilesTest, AFileGetsNoNameOnceItIsReported) {
+  files_.Sent("me", "w0", Lease{7, 1, {SliceOf("/runs/r/7.1-0.jsonl")}, "r"});
+  int named = 0;
+  const auto give = [&] { ++named; };
+  EXPECT_TRUE(files_.Name("me", "/runs/r/7.1-0.jsonl", give));
+  files_.Received(
+      "me", SliceDone{.trial = 7, .attempt = 1, .task = "sums", .file = "/runs/r/7.1-0.jsonl"});
+  EXPECT_FALSE(files_.Name("me", "/runs/r/7.1-0.jsonl", give));
+  EXPECT_FALSE(files_.Name("nobody", "/runs/r/7.1-0.jsonl", give));
+  EXPECT_EQ(named, 1);
+}
+
+TEST_F(AgentFilesTest, WhoChecksAReportedFileWaitsForItsName) {
+  files_.Sent("me", "w0", Lease{7, 1, {SliceOf("/runs/r/7.1-0.jsonl")}, "r"});
+  std::promise<void> naming, go_on;
+  std::atomic<bool> named{false};
+  std::thread giver([&] {
+    files_.Name("me", "/runs/r/7.1-0.jsonl", [&] {
+      naming.set_value();
+      go_on.get_future().wait();
+      named = true;
+    });
+  });
+  naming.get_future().wait();
+  files_.Received(
+      "me", SliceDone{.trial = 7, .attempt = 1, .task = "sums", .file = "/runs/r/7.1-0.jsonl"});
+  files_.AwaitNamed("/runs/r/another.jsonl");
+  std::thread checker([&] {
+    files_.AwaitNamed("/runs/r/7.1-0.jsonl");
+    EXPECT_TRUE(named);
+  });
+  go_on.set_value();
+  checker.join();
+  giver.join();
+  EXPECT_THROW(files_.Sent("me", "w0", Lease{8, 1, {SliceOf("/runs/r/8.jsonl")}, "r"});
+               files_.Name("me", "/runs/r/8.jsonl", [] { throw std::runtime_error("disk"); }),
+               std::runtime_error);
+  files_.AwaitNamed("/runs/r/8.jsonl");
+}
+
+TEST_F(AgentFilesTest, AMetricJobsFileIsThatOfTheLastAgentThatHasTheJob) {
+  files_.Begin("other");
+  const Job job{
+      3, "sums", "/cache/prepared/ab12", 0, 4, "/runs/r/7.1.jsonl", "aa", "/runs/r/s.jsonl", "r"};
+  files_.Sent("me", "m0", job);
+  files_.Sent("other", "m0", job);
+  EXPECT_FALSE(files_.Upload("me", "/runs/r/s.jsonl"));
+  EXPECT_TRUE(files_.Upload("other", "/runs/r/s.jsonl"));
 }
 
 TEST_F(AgentFilesTest, AnAgentIsThatOfItsToken) {

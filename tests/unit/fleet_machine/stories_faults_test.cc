@@ -172,6 +172,59 @@ TEST(FleetFaults, ALoadThatDoesNotComeOnIsKilledAndTheDeviceIsNotAtFault) {
   EXPECT_THAT(log, Not(Contains(HasSubstr("(at fault)"))));
 }
 
+TEST(FleetFaults, APullThatStandsStillIsEndedSoonerThanALoadThatTellsNothing) {
+  TinyFleet fleet({.load_stall_s = 1000, .pull_stall_s = 50});
+  fleet.on_load = [](TinyProcess*) {};
+  fleet.AddHost("local", {"cuda:GPU-a"}, 1);
+  fleet.AddRun(NativeView(1, "c1"));
+  fleet.Deliver();
+  fleet.Pass(200);  // nothing is told yet
+  fleet.Says("w0", news::Pulled{1, 10});
+  fleet.Pass(49);
+  fleet.Says("w0", news::Pulled{10, 10});
+  fleet.Pass(900);  // all is there, and the engine prepares it
+  EXPECT_THAT(fleet.Take(), Not(Contains(HasSubstr("kill"))));
+  fleet.Says("w0", news::Pulled{3, 10});
+  fleet.Pass(49);
+  EXPECT_THAT(fleet.Take(), Not(Contains(HasSubstr("kill"))));
+  fleet.Pass(2);
+  EXPECT_THAT(fleet.Take(), Contains(HasSubstr("kill w0: its load has not come on for 5")));
+}
+
+// An engine that loads is silent until it has loaded.
+TEST(FleetFaults, AWorkerThatHasLostItsLoadIsNoticedByItsHeartbeats) {
+  TinyFleet fleet({.load_stall_s = 1000, .unheard_load_s = 60});
+  fleet.on_load = [](TinyProcess*) {};
+  fleet.AddHost("local", {"cuda:GPU-a"}, 1);
+  fleet.AddRun(NativeView(1, "c1"));
+  fleet.Deliver();
+  fleet.Pass(10);
+  fleet.Says("w0", news::Idle{0});  // it came back once more, and loads now
+  for (int64_t s = 100; s <= 500; s += 100) {
+    fleet.Pass(100);
+    fleet.Says("w0", news::Idle{s * 1'000'000});
+    fleet.Says("w0", news::Idle{});
+  }
+  EXPECT_THAT(fleet.Take(), Not(Contains(HasSubstr("kill"))));
+  fleet.Says("w0", news::Idle{0});
+  EXPECT_THAT(fleet.Take(), Contains(HasSubstr("kill w0: it was told to load 51")));
+  fleet.Says("w0", news::Idle{0});
+  EXPECT_THAT(fleet.Take(), Not(Contains(HasSubstr("kill")))) << "it is killed once";
+}
+
+TEST(FleetFaults, AnAgentKeepsALoadUntilTheCheckpointIsThere) {
+  TinyFleet fleet({.load_stall_s = 1000, .unheard_load_s = 60});
+  fleet.on_load = [](TinyProcess*) {};
+  fleet.AddHost("far", {"cpu:0"}, 1);
+  fleet.AddRun(ViewOf(1, "c1"));
+  fleet.Deliver();
+  for (int i = 0; i < 9; ++i) {
+    fleet.Pass(100);
+    fleet.Says("far.w0", news::Idle{0});
+  }
+  EXPECT_THAT(fleet.Take(), Not(Contains(HasSubstr("kill"))));
+}
+
 TEST(FleetFaults, ALoadOnAHostThatIsAwayIsWaitedFor) {
   TinyFleet fleet({.load_stall_s = 100});
   fleet.on_load = [](TinyProcess*) {};

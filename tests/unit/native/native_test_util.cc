@@ -223,6 +223,7 @@ std::vector<Generation> AnswerAll(Engine* engine, const std::vector<Request>& re
       ++next;
     }
     for (Finished& finished : engine->Step(std::chrono::milliseconds(50))) {
+      if (finished.refused) throw *finished.refused;
       answers.at(finished.tag) = std::move(finished.generation);
       ++done;
     }

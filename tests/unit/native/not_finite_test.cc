@@ -208,5 +208,55 @@ TEST_P(NotFiniteTest, ARequestReachesNoOther) {
   }
 }
 
+// A token cannot be drawn from NaN. The request ends with an error that names it; requests beside
+// it get the answers that they get without it.
+TEST_P(NotFiniteTest, ARequestThatDrawsFromNanEndsAlone) {
+  const auto drawing = [](int doc, bool bad) {
+    Request request;
+    request.task = "drawn";
+    request.doc_id = doc;
+    request.context_tokens = Tokens(20, doc);
+    if (bad) request.context_tokens[11] = kBad;
+    request.sampling.do_sample = true;
+    request.sampling.max_gen_toks = 6;
+    return request;
+  };
+  CheckpointCopy copy("yarn");
+  copy.MakeEmbeddingNan(kBad);
+  copy.SetConfig("eos_token_id", nullptr);
+  for (const Json& settings :
+       {Json::object(), Json{{"temperature", 0.7}}, Json{{"no_repeat_ngram_size", 2}}}) {
+    SCOPED_TRACE(settings.dump());
+    const auto with_settings = [&](Request request) {
+      request.sampling.settings.update(settings);
+      return request;
+    };
+    const auto engine = LoadedEngine(copy.path(), {{"kernels", GetParam()}});
+    const std::vector<Generation> alone = AnswerAll(
+        engine.get(), {with_settings(drawing(1, false)), with_settings(drawing(2, false))});
+    for (int doc = 0; doc < 3; ++doc) {
+      engine->Submit(static_cast<uint64_t>(doc), with_settings(drawing(doc, doc == 0)));
+    }
+    int refused = 0, answered = 0;
+    while (engine->pending() > 0) {
+      for (const Finished& one : engine->Step(std::chrono::milliseconds(50))) {
+        if (one.tag == 0) {
+          ++refused;
+          ASSERT_TRUE(one.refused);
+          EXPECT_EQ(one.refused->kind(), ErrorKind::kInput);
+          EXPECT_NE(std::string(one.refused->what()).find("document 0"), std::string::npos)
+              << one.refused->what();
+        } else {
+          ++answered;
+          EXPECT_FALSE(one.refused);
+          EXPECT_EQ(one.generation.text, alone[one.tag - 1].text);
+        }
+      }
+    }
+    EXPECT_EQ(refused, 1);
+    EXPECT_EQ(answered, 2);
+  }
+}
+
 }  // namespace
 }  // namespace evald::native

@@ -71,6 +71,19 @@ TEST(Messages, EachComesBackAsItWas) {
   }
 }
 
+// A cause quotes other people's files. The connection would end at a line that is too long.
+TEST(Messages, ACauseOfAnyLengthFitsIntoALine) {
+  std::string cause;
+  while (cause.size() < kLineBytesMax) cause += "\x01é";
+  for (const Message& message :
+       {Message(TrialFailed{-1, 0, false, cause}), Message(JobFailed{9, true, cause, 2})}) {
+    const std::string line = Encode(message);
+    EXPECT_LT(line.size(), kLineBytesMax / 8);
+    EXPECT_THAT(line, HasSubstr("…"));
+    EXPECT_EQ(Encode(Decode(line)), line);
+  }
+}
+
 TEST(Messages, ValuesArriveInTheirMembers) {
   const auto lease = std::get<Lease>(Decode(Encode(OneOfEach()[11])));
   EXPECT_EQ(lease.trial, 7);

@@ -374,6 +374,13 @@ TEST_F(StartedServer, IsStartedAndEndedWithTheEngine) {
   EXPECT_TRUE(GoneWithin(pid, 60'000));
 }
 
+// An engine of another name may be made by this client (engines/engine_kind.h, `maker`).
+TEST_F(StartedServer, GoesByTheNameThatEvalYamlGivesIt) {
+  const auto engine = MakeOpenaiEngine({"preset", Settings(), "cpu:0", 1, 1});
+  EXPECT_EQ(engine->Info().name, "preset");
+  EXPECT_THAT(engine->Info().device, HasSubstr("preset, "));
+}
+
 TEST_F(StartedServer, IsStartedAgainAndItsRequestsTooWhenItDies) {
   const auto engine = MakeOpenaiEngine({"openai", Settings(), "cpu:0", 1, 1});
   engine->Load(folder_.path());

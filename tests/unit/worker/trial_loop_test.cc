@@ -47,6 +47,7 @@ class ScriptedEngine : public Engine {
     if (on_step) on_step();
     std::vector<Finished> finished = inner_->Step(budget);
     for (Finished& one : finished) {
+      if (on_answer) on_answer(&one);
       if (!on_finished) continue;
       try {
         on_finished(&one.generation);
@@ -70,6 +71,7 @@ class ScriptedEngine : public Engine {
   std::function<void(const Request&)> on_submit;
   std::function<void()> on_step;
   std::function<void(Generation*)> on_finished;
+  std::function<void(Finished*)> on_answer;
   std::vector<RequestKey> submitted;
   struct AtStep {
     size_t pending = 0, submitted = 0;
@@ -462,6 +464,29 @@ TEST_F(TrialLoopTest, ARequestThatFailsInAStepIsTracedToItsTask) {
   ASSERT_EQ(failed.size(), 1u);
   EXPECT_EQ(failed[0].task, "second");
   EXPECT_FALSE(failed[0].retry);
+}
+
+// The engine says itself which request has no answer, and the others go on beside it.
+TEST_F(TrialLoopTest, ARequestThatEndsWithoutAnAnswerFailsItsTrialAndNoOther) {
+  Prepare({"first", 3});
+  Prepare({"second", 6});
+  ScriptedEngine engine(Json{{"concurrency", 9}});
+  engine.on_answer = [](Finished* one) {
+    if (one->generation.doc_id == 2 && one->tag <= 3)
+      one->refused = Error(ErrorKind::kInput, "document 2: the logits are not finite");
+  };
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("first", 0, 3, "1.jsonl")}},
+                protocol::Lease{2, 0, {MakeSlice("second", 0, 6, "2.jsonl")}}});
+  const auto failed = Sent<protocol::TrialFailed>();
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_EQ(failed[0].trial, 1);
+  EXPECT_EQ(failed[0].task, "first");
+  EXPECT_FALSE(failed[0].retry);
+  EXPECT_THAT(failed[0].message, HasSubstr("document 2"));
+  const auto done = Sent<protocol::TrialDone>();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].trial, 2);
+  EXPECT_EQ(engine.submitted.size(), 9u) << "no request was computed again";
 }
 
 TEST_F(TrialLoopTest, ANanIsKeptAsItIs) {
