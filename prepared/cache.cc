@@ -222,7 +222,7 @@ void CacheKeeper::Hold(const std::string& key) {
   ::utimensat(AT_FDCWD, (cache_dir_ / kTasks / key).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
-void CacheKeeper::MakeRoom(const std::string& key, std::string_view task) {
+void CacheKeeper::MakeSpace(const std::string& key, std::string_view task) {
   const fs::path tasks = cache_dir_ / kTasks;
   if (looked_) {
     const uint64_t bytes = BytesOf(tasks / key);

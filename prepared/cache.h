@@ -49,7 +49,7 @@ class CacheKeeper {
   /// used least recently first, until a sixteenth of the bound is free. If the tasks in use alone
   /// exceed the bound, throws Error(kInput) if those of this run do, otherwise
   /// Error(kInfrastructure). `task` names the task in that error.
-  void MakeRoom(const std::string& key, std::string_view task);
+  void MakeSpace(const std::string& key, std::string_view task);
 
  private:
   std::filesystem::path cache_dir_;
