@@ -44,10 +44,9 @@ void AgentFiles::Fill(Grants* grants, const std::string& process,
 void AgentFiles::Sent(const std::string& instance, const std::string& process,
                       const protocol::Message& message) {
   const std::lock_guard lock(mutex_);
-  const auto agent = agents_.find(instance);
-  if (agent == agents_.end()) return;
-  Fill(&agent->second, process, message);
   if (const auto* job = std::get_if<protocol::Job>(&message)) TakeFromOthers(instance, job->job);
+  const auto agent = agents_.find(instance);
+  if (agent != agents_.end()) Fill(&agent->second, process, message);
 }
 
 void AgentFiles::TakeFromOthers(const std::string& instance, int64_t job) {

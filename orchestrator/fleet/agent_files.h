@@ -37,6 +37,7 @@ class AgentFiles {
   void End(const std::string& instance);
   /// A message goes to one of the agent's processes: the files that it names may be fetched and
   /// written. A metric job's file is then no other agent's, which may have had the job before.
+  /// An `instance` that never began, such as the agent of the service's own host, gets nothing.
   void Sent(const std::string& instance, const std::string& process,
             const protocol::Message& message);
   /// A message came from one of its processes: files of work that has ended may no longer be

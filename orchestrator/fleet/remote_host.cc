@@ -22,6 +22,12 @@ void RemoteHost::Grant(AgentFiles* files, const std::string& instance, const std
   files->Begin(instance_, owner);
 }
 
+void RemoteHost::Follow(AgentFiles* files) {
+  files->End(instance_);
+  files_ = files;
+  instance_.clear();
+}
+
 void RemoteHost::Kill(const std::string& id) { conversation_.Send(protocol::KillProcess{id}); }
 
 bool RemoteHost::Deliver(const protocol::AgentMessage& message) {

@@ -23,6 +23,9 @@ class RemoteHost : public Host {
   /// From now on `files` follows the messages to and from the agent `instance`, which came with the
   /// token `owner`. `files` outlives this.
   void Grant(AgentFiles* files, const std::string& instance, const std::string& owner);
+  /// The same for an agent that reads and writes files itself and gets no permissions. Metric jobs
+  /// that are sent to it are taken from other agents.
+  void Follow(AgentFiles* files);
   /// Forgets the agent's permissions for files.
   ~RemoteHost() override;
 

@@ -251,7 +251,11 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const std::optional<std::
     member.hello = hello;
     member.owner = owner;
     member.ready = false;
-    if (name != kLocalHost) member.host->Grant(files_.get(), hello.instance, owner.value_or(""));
+    if (name == kLocalHost) {
+      member.host->Follow(files_.get());
+    } else {
+      member.host->Grant(files_.get(), hello.instance, owner.value_or(""));
+    }
     fleet_->AddHost(member.host.get(), {name, hello.devices, hello.threads, hello.metric_processes,
                                         owner.value_or("")});
   }

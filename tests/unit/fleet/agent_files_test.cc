@@ -125,6 +125,9 @@ TEST_F(AgentFilesTest, AMetricJobsFileIsThatOfTheLastAgentThatHasTheJob) {
   files_.Sent("other", "m0", job);
   EXPECT_FALSE(files_.Upload("me", "/runs/r/s.jsonl"));
   EXPECT_TRUE(files_.Upload("other", "/runs/r/s.jsonl"));
+  files_.Sent("", "m0", job);  // the service's own host, which needs no permissions
+  EXPECT_FALSE(files_.Upload("other", "/runs/r/s.jsonl"));
+  EXPECT_FALSE(files_.Upload("", "/runs/r/s.jsonl"));
 }
 
 TEST_F(AgentFilesTest, AnAgentIsThatOfItsToken) {
