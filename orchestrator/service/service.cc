@@ -21,8 +21,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kServiceTick{200};
-// Looking for room reads the file system. Other runs do not wait longer than this for it.
-constexpr int64_t kRoomEveryMicros = 1'000'000;
 // Time in which workers' last messages about an ended run still reach its timeline.
 constexpr std::chrono::milliseconds kLastWords{200};
 
@@ -84,6 +82,7 @@ Service::Service(ServiceOptions options)
   fleet_->on_change = [this](const std::string& worker) { Emit("", "worker", {{"id", worker}}); };
   fleet_->release = [this](StagedCheckpoint staged) {  // dropping gigabytes takes time
     auto held = std::make_shared<StagedCheckpoint>(std::move(staged));
+    ++releases_;
     looks_->Post([held = std::move(held)] { held->Release(); });
   };
   hub_ = std::make_unique<AgentHub>(&loop_, fleet_.get(), LocalAgentOf(options_));
@@ -163,48 +162,6 @@ void Service::Tick() {
 
 // ---- starting
 
-// Whether there is room to stage the run's checkpoint. A run without room waits until checkpoints
-// of runs at work are dropped, and until idle workers release their last checkpoint. Others pass
-// it. If waiting cannot help, staging starts and says what is missing; also if the checkpoint or
-// the staging root cannot be read. Looking takes time, so the answer comes in a later call.
-bool Service::RoomFor(QueuedRun* run) {
-  if (!NeedsStaging(run->config) || room_for_ == run->number) return true;
-  if (!looking_for_room_) LookForRoom(run);
-  return false;
-}
-
-void Service::LookForRoom(QueuedRun* run) {
-  looking_for_room_ = true;
-  looking_since_us_ = run->looked_us = MonotonicMicros();
-  auto room = std::make_shared<bool>(true);
-  looks_->Post(
-      [room, config = run->config, state = options_.state_dir] {
-        *room = Stager({.root = config.staging.root, .state = state, .roots = config.roots})
-                    .HasRoom(config.checkpoint);
-      },
-      [this, room, number = run->number, id = run->id](const std::optional<Error>& error) {
-        if (error) log::Warn("run {}: {}", id, error->what());
-        OnRoom(number, *room);
-      });
-}
-
-void Service::LookForRoomAgain() {
-  if (looking_for_room_) return;
-  QueuedRun* run = queue_.LookedAtLongestAgo();
-  if (run != nullptr && MonotonicMicros() - run->looked_us >= kRoomEveryMicros) LookForRoom(run);
-}
-
-void Service::OnRoom(int64_t number, bool room) {
-  looking_for_room_ = false;
-  if (QueuedRun* run = queue_.Find(number)) {
-    if (!room) room = !fleet_->FreeStaged() && !queue_.RoomMayCome();
-    run->no_room = !room;
-    if (room) room_for_ = number;
-  }
-  StartRuns();
-  room_for_ = 0;
-}
-
 // Runs start only after the local agent is there: then the workers of an earlier life write nothing
 // more, and the folders of their runs may be read.
 void Service::StartRuns() {
@@ -226,6 +183,7 @@ void Service::StartRuns() {
 void Service::Start(QueuedRun* run) {
   const int64_t number = run->number;
   queue_.CountPass(*run);
+  run->waits_for.clear();
   run->started = WallSeconds();
   Evaluation::Hooks hooks;
   hooks.changed = [this, number] { fleet_->RunChanged(number); };
@@ -277,7 +235,10 @@ void Service::OnConcluded(int64_t number, RunOutcome outcome) {
   run->ended = WallSeconds();
   // A run that did not come to its end is not judged and leaves no verdict.json.
   if (outcome.status != ExitStatus::kDone) return Close(number, std::move(outcome), std::nullopt);
+  const bool yielded = std::exchange(run->yields, false);  // its work is done: it is over
+  const std::string id = run->id;
   JudgeSoon(number, std::make_shared<RunOutcome>(std::move(outcome)));
+  if (yielded) DoDeferred(id);
 }
 
 // Ends the run once its gates are judged.
@@ -297,13 +258,16 @@ void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Judg
   }
   const bool cancelled =
       !complete && (run->unjudged || (run->evaluation && run->evaluation->cancelled()));
+  const bool yields = run->yields && run->outcome->status != ExitStatus::kUsage;
+  const bool goes_on = !cancelled && !complete && (draining_ || yields);
   const std::string state = cancelled                                    ? "cancelled"
                             : complete                                   ? "done"
-                            : draining_                                  ? "queued"
+                            : goes_on                                    ? LaterState(*run)
                             : run->outcome->status == ExitStatus::kUsage ? "failed"
                                                                          : "incomplete";
   run->state = state;
-  if (state != "queued" && run->evaluation) CountFinished(*run);
+  if (run->evaluation && (!goes_on || yields)) CountFinished(*run);
+  if (goes_on && yields) run->outcome.reset();  // the run's resource says nothing of an end
   SetState(run, state);
   FailPoint("service.run_closed");
   fleet_->Remove(number);
@@ -314,6 +278,11 @@ void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Judg
   shown_.erase(number);
   files_->Post([rest = std::move(rest)] {});  // freeing the memory of many tasks takes time, too
   if (!resumes.empty()) BeginResume(id, std::move(resumes));
+  if (goes_on && !draining_) {
+    QueueAgain(id);
+  } else {
+    DoDeferred(id);
+  }
   StartRuns();
   Publish();
   CheckDrained();

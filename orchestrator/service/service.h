@@ -209,10 +209,6 @@ class Service : public RunService {
   // working
   void StartRuns();
   void Start(QueuedRun* run);
-  bool RoomFor(QueuedRun* run);
-  void LookForRoom(QueuedRun* run);
-  void LookForRoomAgain();
-  void OnRoom(int64_t number, bool room);
   void OnOver(int64_t number);
   void Conclude(int64_t number);
   void OnConcluded(int64_t number, RunOutcome outcome);
@@ -222,6 +218,21 @@ class Service : public RunService {
   void CheckDrained();
   void StopNow();
   void Fail(std::exception_ptr error);
+
+  // space for staged checkpoints (service_room.cc)
+  /// Looking for room reads the file system. Other runs do not wait longer than this for it.
+  static constexpr int64_t kRoomEveryMicros = 1'000'000;
+  bool RoomFor(QueuedRun* run);
+  void LookForRoom(QueuedRun* run);
+  void LookForRoomAgain();
+  void OnRoom(int64_t number, bool room, int64_t releases);
+  bool RoomComes(const QueuedRun& run, int64_t releases);
+  std::string RoomWaitedFor(const QueuedRun& run) const;
+  void WaitFor(QueuedRun* run, const std::string& what);
+  void Yield(QueuedRun* run, const std::string& to);
+  static std::string LaterState(const QueuedRun& run);
+  void QueueAgain(const std::string& run);
+  bool DeferWhileYielding(const std::string& run, const std::function<void()>& then);
 
   // showing (service_view.cc)
   Json Resource(const QueuedRun& run) const;
@@ -243,7 +254,7 @@ class Service : public RunService {
   std::unique_ptr<DatabaseThread> database_;
   int judgements_ = 0;  ///< asked for and not yet answered; a drain waits for them
   std::map<std::string, int> registering_;  ///< by user: submissions whose rows are being written
-  /// By run: calls to make once its row is written and it is in the queue.
+  /// By run: calls to make once its row is written and it is in the queue (again).
   std::map<std::string, std::vector<std::function<void()>>> deferred_;
   std::unique_ptr<TaskFinisher> finisher_;
   std::unique_ptr<WorkThread> files_;  ///< writes the folders of runs
@@ -281,6 +292,7 @@ class Service : public RunService {
   bool looking_for_room_ = false;
   int64_t looking_since_us_ = 0;
   int64_t room_for_ = 0;  // number of the run for which space was just found; 0: none
+  int64_t releases_ = 0;  // staged checkpoints that were handed to `looks_` to be released
   // Runs that have ended and are about to be queued again
   std::map<std::string, Resuming> resuming_;
 

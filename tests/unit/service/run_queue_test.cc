@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace evald {
 namespace {
 
@@ -125,6 +127,47 @@ TEST_F(RunQueueTest, OnlyRunsAtWorkReleaseRoom) {
   Add("ada2", "ada");
   Start("ada2");  // nothing is staged for this run
   EXPECT_FALSE(queue_.RoomMayCome());
+}
+
+TEST_F(RunQueueTest, APausedRunIsAskedForItsRoomAndThenReleasesIt) {
+  QueuedRun* waiting = Stage(Add("waiting", "bob"));
+  for (const auto& [id, user, priority] :
+       {std::tuple("urgent", "mal", 5), {"oldest", "mal", 0}, {"newest", "mal", 0}}) {
+    Stage(Add(id, user, priority))->config.checkpoint = std::string("/") + id;
+    Start(id);
+  }
+  EXPECT_EQ(queue_.NextToYield(*waiting), nullptr) << "runs at work keep their room";
+  for (const char* id : {"urgent", "oldest", "newest"}) queue_.Find(id)->paused = true;
+  EXPECT_FALSE(queue_.RoomMayCome());
+  EXPECT_EQ(queue_.NextToYield(*waiting)->id, "oldest");
+  Stage(Add("own", "bob"))->config.checkpoint = "/own";
+  Start("own");
+  queue_.Find("own")->paused = true;
+  EXPECT_EQ(queue_.NextToYield(*waiting)->id, "own");
+
+  EXPECT_FALSE(queue_.AnyYields());
+  queue_.Find("own")->yields = true;
+  EXPECT_TRUE(queue_.AnyYields());
+  EXPECT_TRUE(queue_.RoomMayCome());
+  EXPECT_EQ(queue_.NextToYield(*waiting)->id, "oldest");
+  EXPECT_EQ(queue_.WhoHoldsRoom(),
+            "run own (paused; gives its space up once its trials and scores under way are done), "
+            "run urgent (paused), run oldest (paused), run newest (paused)");
+  queue_.Find("own")->evaluation = nullptr;
+  EXPECT_FALSE(queue_.AnyYields());
+  EXPECT_FALSE(queue_.RoomMayCome());
+}
+
+TEST_F(RunQueueTest, APausedRunKeepsRoomThatARunAtWorkNeedsToo) {
+  QueuedRun* waiting = Stage(Add("waiting", "bob"));
+  for (const char* id : {"paused", "at work"}) {
+    Stage(Add(id, "mal"))->config.checkpoint = "/shared";
+    Start(id);
+  }
+  queue_.Find("paused")->paused = true;
+  EXPECT_EQ(queue_.NextToYield(*waiting), nullptr);
+  queue_.Find("at work")->paused = true;
+  EXPECT_EQ(queue_.NextToYield(*waiting)->id, "paused");
 }
 
 TEST_F(RunQueueTest, UsersTakeTurnsInLookingForRoom) {
