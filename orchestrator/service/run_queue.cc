@@ -122,6 +122,12 @@ bool RunQueue::RoomMayCome() const {
                      [](const auto& entry) { return HoldsRoomForNow(entry.second); });
 }
 
+bool RunQueue::OthersHoldRoom(const QueuedRun& run) const {
+  return std::any_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
+    return entry.second.number != run.number && HoldsRoom(entry.second);
+  });
+}
+
 bool RunQueue::AnyYields() const {
   return std::any_of(runs_.begin(), runs_.end(), [](const auto& entry) {
     return entry.second.yields && HoldsRoom(entry.second);

@@ -36,7 +36,8 @@ struct QueuedRun {
   /// For people: what a run without space waits for; "" if it waits for none
   std::string waits_for;
   /// The run gives its space up to another: its evaluation ends, and the run is then queued again,
-  /// paused or to go on. Only a run that was paused at work gives up its space.
+  /// paused or to go on. A run that was paused at work gives up its space if another run needs it,
+  /// and a run whose checkpoint no longer found space has none to keep.
   bool yields = false;
   std::vector<RunService::Done<Json>> resumes;  ///< callers who wait for its end to resume it
 
@@ -65,6 +66,8 @@ class RunQueue {
   void CountPass(const QueuedRun& started);
   /// Whether a run releases space in time: one at work, or a paused one that gives its space up.
   bool RoomMayCome() const;
+  /// Whether another run holds space, which it may release.
+  bool OthersHoldRoom(const QueuedRun& run) const;
   /// Whether a paused run is giving its space up already.
   bool AnyYields() const;
   /// The paused run that is to give its space up for `waiting`: the user's own first, then the one

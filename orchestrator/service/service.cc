@@ -205,6 +205,7 @@ void Service::Start(QueuedRun* run) {
 }
 
 void Service::OnOver(int64_t number) {
+  if (QueuedRun* run = queue_.Find(number)) run->yields = run->yields || LostRoom(*run);
   loop_.After(kLastWords, [this, number] { Conclude(number); });
 }
 

@@ -231,6 +231,7 @@ class Service : public RunService {
   void WaitFor(QueuedRun* run, const std::string& what);
   void Yield(QueuedRun* run, const std::string& to);
   static std::string LaterState(const QueuedRun& run);
+  bool LostRoom(const QueuedRun& run) const;
   void QueueAgain(const std::string& run);
   bool DeferWhileYielding(const std::string& run, const std::function<void()>& then);
 

@@ -90,6 +90,12 @@ void Service::Yield(QueuedRun* run, const std::string& to) {
   run->evaluation->Drain();
 }
 
+// Whether the run started because there was space for its checkpoint, which another run took first.
+// The run then waits like one for which no space was found.
+bool Service::LostRoom(const QueuedRun& run) const {
+  return run.evaluation->found_no_room() && queue_.OthersHoldRoom(run);
+}
+
 std::string Service::LaterState(const QueuedRun& run) { return run.paused ? "paused" : "queued"; }
 
 // Takes the run up as a service does that starts anew. Actions on the run wait until then.

@@ -1,5 +1,6 @@
 """evald serve: several runs on warm workers, kills, drains, priorities, watched folders."""
 import concurrent.futures
+import fcntl
 import http.client
 import json
 import os
@@ -148,6 +149,18 @@ class Service(ServiceCase):
         self.assertEqual(shown, 7 << 20)
         base = {"tasks": ["quickstart_choice"], "task_dirs": [str(QUICKSTART / "tasks")], "engine": {"name": "native"}}
         runs = [self.submit(checkpoint=str(QUICKSTART / "checkpoints" / step), **base) for step in ("step-00100", "step-01200")]
+        found = [self.finished(run) for run in runs]
+        self.assertEqual([(run["state"], run["problems"]) for run in found], [("done", [])] * 2)
+
+    def test_a_run_whose_space_another_run_takes_first_waits_for_it(self):
+        root = self.small_staging_root("7m")  # holds one checkpoint of 4.3 MiB
+        self.serve()
+        turn = os.open(root, os.O_RDONLY)
+        self.addCleanup(os.close, turn)
+        fcntl.flock(turn, fcntl.LOCK_EX)  # both runs find the space free, and neither takes it yet
+        runs = [self.quick(step) for step in ("step-00100", "step-01200")]
+        self.wait_for("both runs to start", lambda: all(self.run_of(run)["state"] == "preparing" for run in runs), 60)
+        fcntl.flock(turn, fcntl.LOCK_UN)
         found = [self.finished(run) for run in runs]
         self.assertEqual([(run["state"], run["problems"]) for run in found], [("done", [])] * 2)
 

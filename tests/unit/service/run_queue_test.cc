@@ -170,6 +170,18 @@ TEST_F(RunQueueTest, APausedRunKeepsRoomThatARunAtWorkNeedsToo) {
   EXPECT_EQ(queue_.NextToYield(*waiting)->id, "paused");
 }
 
+TEST_F(RunQueueTest, ARunThatLostItsRoomWaitsForOthersAndNotForItself) {
+  QueuedRun* lost = Stage(Add("ada1", "ada"));
+  Start("ada1");
+  EXPECT_FALSE(queue_.OthersHoldRoom(*lost));
+  Stage(Add("bob1", "bob"));
+  EXPECT_FALSE(queue_.OthersHoldRoom(*lost));  // bob1 has not started
+  Start("bob1");
+  EXPECT_TRUE(queue_.OthersHoldRoom(*lost));
+  queue_.Find("bob1")->paused = true;  // a paused run gives its space up
+  EXPECT_TRUE(queue_.OthersHoldRoom(*lost));
+}
+
 TEST_F(RunQueueTest, UsersTakeTurnsInLookingForRoom) {
   const std::pair<const char*, int64_t> looked[] = {{"ada", 5}, {"ada", 2}, {"bob", 4}};
   for (const auto& [user, at] : looked) {
