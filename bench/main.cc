@@ -13,7 +13,7 @@ const std::vector<Workload> kWorkloads = {
      "p99 of requests and the rate of a run, with 200 followers and 1,000 requests/s beside it",
      RunServe},
     {"emulate", "63 datasets on 8 emulated devices, against the simulator", RunEmulate},
-    {"schedule", "planning, decisions and thefts of 10,000 devices, a million trials simulated",
+    {"schedule", "planning, decisions and steals of 10,000 devices, a million trials simulated",
      RunSchedule},
     {"engine-prefill", "GFLOP/s of a long prompt, against oneDNN's fastest large product",
      RunEnginePrefill},

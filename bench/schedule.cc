@@ -228,8 +228,8 @@ Latencies StealDecisions(int count) {
     latencies.Play([&](size_t i) {
       const double now = static_cast<double>(i) * 1e-5;
       const int thief = static_cast<int>(i % kDevices);
-      const auto theft = stealing.Next(now, thief);
-      report(now, theft ? theft->device : thief);
+      const auto steal = stealing.Next(now, thief);
+      report(now, steal ? steal->device : thief);
     });
   }
   return latencies;
@@ -295,7 +295,7 @@ Json Report(const Simulated& simulated, int devices) {
 
 }  // namespace
 
-// The cost of scheduling: planning, a decision, a theft, and the simulation of a large cluster.
+// The cost of scheduling: planning, a decision, a steal, and the simulation of a large cluster.
 Result RunSchedule(const Options& options) {
   const int decisions = options.quick ? 5'000 : 100'000;
   Json plan = Json::object();

@@ -42,8 +42,8 @@ void Bytes(const std::string& where, const char* key, size_t bytes, size_t most)
 // Cuts a text for people, on which nothing depends.
 void CutText(std::string* text) {
   if (text->size() <= kTextBytesMax) return;
-  constexpr size_t kRoom = 16;  // for the ellipsis, and for the replacement of a cut character
-  text->resize(kTextBytesMax - kRoom);
+  constexpr size_t kSpace = 16;  // for the ellipsis, and for the replacement of a cut character
+  text->resize(kTextBytesMax - kSpace);
   *text = ReplaceInvalidUtf8(*text) + "…";
 }
 

@@ -17,7 +17,7 @@ struct FileClient::Part {
   int fd;
   uint64_t offset, left;
 
-  // False if the bytes are more than the part has room for.
+  // False if the bytes are more than the part has space for.
   bool Take(std::string_view bytes) {
     if (bytes.size() > left) return false;
     while (!bytes.empty()) {

@@ -26,8 +26,8 @@ Check CheckSharedMemory(const std::filesystem::path& root) {
                                  ? "; in Docker, start the container with --shm-size"
                                  : "; --staging-root (staging.root) names another";
   try {
-    std::optional<RoomLimit> least;
-    for (RoomLimit& limit : RoomIn(part)) {
+    std::optional<SpaceLimit> least;
+    for (SpaceLimit& limit : SpaceIn(part)) {
       if (!least || limit.free < least->free) least = std::move(limit);
     }
     const bool fine = !least || least->free >= (1ull << 30);

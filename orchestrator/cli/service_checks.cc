@@ -22,11 +22,11 @@ Check CheckAgent(const Json& host) {
     check.detail = fmt::format("left in order (evald {})", version);
     return check;
   }
-  const Json& room = host.at("shared_memory");
+  const Json& space = host.at("shared_memory");
   check.detail = fmt::format("{}, evald {}, {} device{}, {} of {} free for staging", state, version,
                              host.at("devices").size(), host.at("devices").size() == 1 ? "" : "s",
-                             HumanBytes(room.at("free").get<uint64_t>()),
-                             HumanBytes(room.at("total").get<uint64_t>()));
+                             HumanBytes(space.at("free").get<uint64_t>()),
+                             HumanBytes(space.at("total").get<uint64_t>()));
   if (!check.fine) {
     check.detail = name == kLocal ? "away; see agent.log in the service's state_dir"
                                   : fmt::format(

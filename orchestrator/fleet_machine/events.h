@@ -90,28 +90,28 @@ struct ProcessEnd {
 
 /// The answers of runs to questions, and one message that a run sends unasked.
 namespace answer {
-struct Leased {  ///< answers LeaseTrial and Relieve; the lease has been sent
+struct Leased {  ///< answers LeaseTrial and Steal; the lease has been sent
   std::string worker;
   HeldTrial held;
 };
-struct Relieved {  ///< answers Relieve: other workers were told to give work back
+struct Stolen {  ///< answers Steal: other workers were told to give work back
   std::string worker;
   int64_t run = 0;
 };
 struct JobLeased {  ///< answers LeaseJob; the job has been sent
-  std::string scorer;
+  std::string metric_process;
   int64_t run = 0;
 };
 struct NothingToLease {  ///< answers all three
   std::string id;
   int64_t run = 0;
 };
-struct Withdrawn {  ///< another worker has committed the trial: this worker need not go on
+struct Revoked {  ///< another worker has committed the trial: this worker need not go on
   std::string worker;
   HeldTrial held;
 };
 }  // namespace answer
-using RunAnswer = std::variant<answer::Leased, answer::Relieved, answer::JobLeased,
-                               answer::NothingToLease, answer::Withdrawn>;
+using RunAnswer = std::variant<answer::Leased, answer::Stolen, answer::JobLeased,
+                               answer::NothingToLease, answer::Revoked>;
 
 }  // namespace evald

@@ -44,7 +44,8 @@ FleetMachine::Place FleetMachine::PlaceOf(const std::string& id) const {
 
 const WorkerSlot* FleetMachine::FindWorker(const std::string& id) const {
   const auto found = places_.find(id);
-  return found == places_.end() || found->second.scorer ? nullptr : &workers_[found->second.index];
+  return found == places_.end() || found->second.metric_process ? nullptr
+                                                                : &workers_[found->second.index];
 }
 
 void FleetMachine::Ignore(const std::string& id, const char* event, const char* state) {
@@ -62,8 +63,8 @@ void FleetMachine::RunChanged(const RunView& view, int64_t now) {
   const bool serves_more = fresh || MayServeMore(run.view, view);
   const bool more_open = view.open_s > run.view.open_s;
   const bool scores_more =
-      view.wants_scorers &&
-      (!run.view.wants_scorers || !run.no_job_for.empty() || run.view.doubted != view.doubted);
+      view.wants_metric_processes && (!run.view.wants_metric_processes || !run.no_job_for.empty() ||
+                                      run.view.doubted != view.doubted);
   const auto needs = [](const RunView& of) { return std::tie(of.load, of.profile, of.ending); };
   const bool other_load = fresh || needs(run.view) != needs(view);
   if (!same) TakeOver(&run, view, fresh);
@@ -72,7 +73,7 @@ void FleetMachine::RunChanged(const RunView& view, int64_t now) {
     if (free_.count(index) > 0) ready_.insert(index);
   }
   run.no_job_for.clear();
-  if (scores_more) WakeScorers();
+  if (scores_more) WakeMetricProcesses();
   if (fresh) {
     // Earlier failures may not recur with this run
     for (WorkerSlot& slot : workers_) slot.spent.clear();
@@ -104,7 +105,7 @@ void FleetMachine::TakeOver(Run* run, const RunView& view, bool fresh) {
 void FleetMachine::EndRun(Run* run) {
   ++revision_;
   run->ended = run->view.ending = true;
-  run->view.wants_workers = run->view.wants_more_workers = run->view.wants_scorers =
+  run->view.wants_workers = run->view.wants_more_workers = run->view.wants_metric_processes =
       run->view.needs_workers = false;
   run->view.followable.reset();
   wanting_.erase(run->view.number);
@@ -124,7 +125,7 @@ void FleetMachine::RunRemoved(int64_t number, bool leaves_staged, int64_t now) {
   ForgetRun(number);
   ReleaseStaged();
   WakeWorkers();
-  WakeScorers();
+  WakeMetricProcesses();
   Serve(now);
 }
 
@@ -136,9 +137,9 @@ void FleetMachine::ForgetRun(int64_t number) {
     if (slot.asked == number) slot.asked = 0;
     Update(i);
   }
-  for (size_t i = 0; i < scorers_.size(); ++i) {
-    if (scorers_[i].asked == number) scorers_[i].asked = 0;
-    UpdateScorer(i);
+  for (size_t i = 0; i < metric_processes_.size(); ++i) {
+    if (metric_processes_[i].asked == number) metric_processes_[i].asked = 0;
+    UpdateMetricProcess(i);
   }
   CountFingerprint(runs_.at(number).view.fingerprint, -1);
   wanting_.erase(number);
@@ -154,14 +155,14 @@ void FleetMachine::Answered(const RunAnswer& answer, int64_t now) {
     OnLeased(*leased);
   } else if (const auto* nothing = std::get_if<answer::NothingToLease>(&answer)) {
     OnNothing(*nothing);
-  } else if (const auto* relieved = std::get_if<answer::Relieved>(&answer)) {
-    const size_t index = PlaceOf(relieved->worker).index;
-    if (workers_[index].asked == relieved->run) workers_[index].asked = 0;
+  } else if (const auto* stolen = std::get_if<answer::Stolen>(&answer)) {
+    const size_t index = PlaceOf(stolen->worker).index;
+    if (workers_[index].asked == stolen->run) workers_[index].asked = 0;
     Update(index);
   } else if (const auto* job = std::get_if<answer::JobLeased>(&answer)) {
     OnJobLeased(*job, now);
-  } else if (const auto* withdrawn = std::get_if<answer::Withdrawn>(&answer)) {
-    OnWithdrawn(*withdrawn);
+  } else if (const auto* revoked = std::get_if<answer::Revoked>(&answer)) {
+    OnRevoked(*revoked);
   }
   Serve(now);
 }
@@ -181,8 +182,8 @@ void FleetMachine::OnLeased(const answer::Leased& leased) {
 }
 
 void FleetMachine::OnJobLeased(const answer::JobLeased& leased, int64_t now) {
-  const size_t index = PlaceOf(leased.scorer).index;
-  ScorerSlot& slot = scorers_[index];
+  const size_t index = PlaceOf(leased.metric_process).index;
+  MetricProcessSlot& slot = metric_processes_[index];
   if (slot.asked != leased.run)
     throw Error(ErrorKind::kInternal, slot.id + " was given a job that was not asked for");
   slot.asked = 0;
@@ -190,15 +191,15 @@ void FleetMachine::OnJobLeased(const answer::JobLeased& leased, int64_t now) {
   --slot.wants;
   const RunView& view = runs_.at(leased.run).view;
   scoring_.Begin(slot.id, {leased.run, view.priority, view.user}, now);
-  UpdateScorer(index);
+  UpdateMetricProcess(index);
 }
 
-void FleetMachine::OnWithdrawn(const answer::Withdrawn& withdrawn) {
-  const size_t index = PlaceOf(withdrawn.worker).index;
+void FleetMachine::OnRevoked(const answer::Revoked& revoked) {
+  const size_t index = PlaceOf(revoked.worker).index;
   WorkerSlot& slot = workers_[index];
-  if (!slot.held.erase(withdrawn.held)) return Ignore(slot.id, "withdrawn", Name(slot.state()));
+  if (!slot.held.erase(revoked.held)) return Ignore(slot.id, "revoked", Name(slot.state()));
   ++revision_;
-  Push(order::Revoke{slot.id, withdrawn.held});
+  Push(order::Revoke{slot.id, revoked.held});
   Update(index);
 }
 
@@ -207,17 +208,17 @@ void FleetMachine::OnWithdrawn(const answer::Withdrawn& withdrawn) {
 void FleetMachine::OnNothing(const answer::NothingToLease& nothing) {
   const Place place = PlaceOf(nothing.id);
   Run* run = Find(nothing.run);
-  if (place.scorer) {
-    ScorerSlot& slot = scorers_[place.index];
+  if (place.metric_process) {
+    MetricProcessSlot& slot = metric_processes_[place.index];
     if (slot.asked != nothing.run) return;  // the run was removed meanwhile
     slot.asked = 0;
     if (!slot.asked_own && run != nullptr) run->no_job_for.insert(place.index);
-    return UpdateScorer(place.index);
+    return UpdateMetricProcess(place.index);
   }
   WorkerSlot& slot = workers_[place.index];
   if (slot.asked != nothing.run) return;
   slot.asked = 0;
-  if (slot.asked_relief) return AskRelief(place.index, nothing.run);
+  if (slot.asked_to_steal) return AskToSteal(place.index, nothing.run);
   if (run != nullptr) run->nothing_for.insert(place.index);
   Update(place.index);
 }
@@ -236,8 +237,8 @@ void FleetMachine::Tick(int64_t now) {
   for (auto& [user, seconds] : use_) seconds *= decay;
   use_decayed_us_ = now;
   while (!due_.empty() && std::get<0>(*due_.begin()) <= now) {
-    const auto [at, scorer, index] = *due_.begin();
-    OnDue({scorer, index}, now);
+    const auto [at, metric_process, index] = *due_.begin();
+    OnDue({metric_process, index}, now);
   }
   DoubtClaims(now);
   // The devices of other hosts may have other work now
@@ -252,7 +253,7 @@ void FleetMachine::Tick(int64_t now) {
 void FleetMachine::StopAll() {
   closed_ = true;
   ready_.clear();
-  ready_scorers_.clear();
+  ready_metric_processes_.clear();
   Push(order::StopHosts{});
 }
 

@@ -78,7 +78,7 @@ class FleetMachine {
   /// The run is over: its leases are revoked. `leaves_staged`: its staged checkpoint still exists,
   /// and DropStaged comes once no worker uses it.
   void RunRemoved(int64_t run, bool leaves_staged, int64_t now);
-  /// The run's answer to a question that was ordered, or a trial that is withdrawn.
+  /// The run's answer to a question that was ordered, or a trial that is revoked.
   void Answered(const RunAnswer& answer, int64_t now);
 
   // ---- processes
@@ -108,7 +108,7 @@ class FleetMachine {
   /// Slots in the order in which their hosts came. Slots of forgotten hosts have no id and no
   /// device.
   const std::vector<WorkerSlot>& workers() const { return workers_; }
-  const std::vector<ScorerSlot>& scorers() const { return scorers_; }
+  const std::vector<MetricProcessSlot>& metric_processes() const { return metric_processes_; }
   const WorkerSlot* FindWorker(const std::string& id) const;
   struct Host {
     HostSpec spec;
@@ -119,9 +119,9 @@ class FleetMachine {
     std::set<std::string> staged;
     /// Rate at which a checkpoint arrives there; a guess until one did
     double stage_bytes_per_s = 1e9;
-    std::vector<size_t> workers, scorers;  ///< its slots, in ascending order
-    int devices = 0;                       ///< those that count, as of the last Recount
-    int offered_gpus = 0;                  ///< likewise
+    std::vector<size_t> workers, metric_processes;  ///< its slots, in ascending order
+    int devices = 0;                                ///< those that count, as of the last Recount
+    int offered_gpus = 0;                           ///< likewise
     /// It may be given work: it can be reached, and is not leaving.
     bool serves() const { return here && !leaving; }
   };
@@ -133,7 +133,7 @@ class FleetMachine {
 
  private:
   struct Place {  // the place of a process
-    bool scorer = false;
+    bool metric_process = false;
     size_t index = 0;
   };
   struct Run {
@@ -162,7 +162,7 @@ class FleetMachine {
   void OnLeased(const answer::Leased& leased);
   void OnNothing(const answer::NothingToLease& nothing);
   void OnJobLeased(const answer::JobLeased& leased, int64_t now);
-  void OnWithdrawn(const answer::Withdrawn& withdrawn);
+  void OnRevoked(const answer::Revoked& revoked);
   void OnDue(Place place, int64_t now);
   Place PlaceOf(const std::string& id) const;
   void Push(Order order) { orders_.push_back(std::move(order)); }
@@ -170,9 +170,9 @@ class FleetMachine {
 
   // fleet_machine_hosts.cc
   WorkerSlot& SlotFor(const HostSpec& spec, size_t number);
-  ScorerSlot& ScorerFor(const HostSpec& spec, size_t number);
+  MetricProcessSlot& MetricProcessFor(const HostSpec& spec, size_t number);
   void Adopt(size_t index, const AdoptedProcess& process, int64_t now);
-  void AdoptScorer(size_t index, const AdoptedProcess& process, int64_t now);
+  void AdoptMetricProcess(size_t index, const AdoptedProcess& process, int64_t now);
   void Missing(Host* host, const std::set<std::string>& there, int64_t now);
   void Retire(const std::string& host, int64_t now);
   void Resume(const std::string& host, int64_t now);
@@ -189,10 +189,10 @@ class FleetMachine {
   bool Move(size_t index, WorkerEvent event);
   void Update(size_t index);
   void SetDue(size_t index, int64_t at);
-  void UpdateScorer(size_t index);
-  void MoveScorer(size_t index, ScorerState state, int64_t due = 0);
+  void UpdateMetricProcess(size_t index);
+  void MoveMetricProcess(size_t index, MetricProcessState state, int64_t due = 0);
   void OnWorkerNews(size_t index, const ProcessNews& news, int64_t now);
-  void OnScorerNews(size_t index, const ProcessNews& news, int64_t now);
+  void OnMetricProcessNews(size_t index, const ProcessNews& news, int64_t now);
   void OnHello(size_t index, const news::Hello& hello);
   void OnWaits(size_t index, const news::Waits& waits, int64_t now);
   void OnTrialOver(size_t index, const news::TrialOver& over);
@@ -211,12 +211,12 @@ class FleetMachine {
   Blame BlameFor(const WorkerSlot& slot, const ProcessEnd& end, bool unasked);
   void WorkerEnded(size_t index, const ProcessEnd& end, bool by_itself, int64_t now);
   void WhatComesNext(size_t index, std::optional<WorkerSlot::Start> next, bool again, int64_t now);
-  void ScorerEnded(size_t index, const ProcessEnd& end, int64_t now);
+  void MetricProcessEnded(size_t index, const ProcessEnd& end, int64_t now);
   void Refuse(WorkerSlot* slot, const std::string& why, bool see_logs);
   Run* StartedFor(const WorkerSlot& slot);
   bool MayStartAgain(const WorkerSlot& slot);
   bool Exhausted(const Run& run) const;
-  bool ScorersExhausted() const;
+  bool MetricProcessesExhausted() const;
   void TellExhausted();
   bool TriedInVain(const WorkerSlot& slot, const Run& run) const;
   bool MayYetLoad(const Run& run) const;
@@ -226,12 +226,12 @@ class FleetMachine {
 
   // fleet_machine_serving.cc
   void WakeWorkers();
-  void WakeScorers();
+  void WakeMetricProcesses();
   bool AnyWanted() const;
   void Serve(int64_t now);
   void ServeWorker(size_t index, int64_t now);
-  void ServeScorer(size_t index, int64_t now);
-  void AskRelief(size_t index, int64_t after);
+  void ServeMetricProcess(size_t index, int64_t now);
+  void AskToSteal(size_t index, int64_t after);
   Run* Choose(size_t index);
   bool Suits(const WorkerSlot& slot, const Run& run) const;
   bool Spent(const WorkerSlot& slot, const Run& run) const {
@@ -269,8 +269,8 @@ class FleetMachine {
   std::map<std::string, Host> hosts_;
   std::vector<WorkerSlot> workers_;
   std::vector<const Host*> homes_;  // of workers; of an absent one it may be gone
-  std::vector<ScorerSlot> scorers_;
-  std::vector<size_t> unused_workers_, unused_scorers_;  // slots of forgotten hosts
+  std::vector<MetricProcessSlot> metric_processes_;
+  std::vector<size_t> unused_workers_, unused_metric_processes_;  // slots of forgotten hosts
   std::unordered_map<std::string, Place> places_;
   std::map<int64_t, Run> runs_;
   std::set<int64_t> wanting_;                // runs that want workers
@@ -285,13 +285,13 @@ class FleetMachine {
   std::set<size_t> claims_;  // workers of other hosts that wait for their GPU
   int devices_told_ = 0;
   std::set<std::tuple<int64_t, bool, size_t>> due_;  // time, whether a metric process, index
-  std::set<size_t> free_, free_scorers_;             // processes that may be given work
-  std::set<size_t> ready_, ready_scorers_;           // those of them that are to be served now
+  std::set<size_t> free_, free_metric_processes_;    // processes that may be given work
+  std::set<size_t> ready_, ready_metric_processes_;  // those of them that are to be served now
   size_t last_served_ = 0;                           // workers take turns
   size_t last_asked_ = 0;  // the worker for which a run was last asked for a trial
   // A run was not worth loading there when the worker was last served
   std::set<size_t> declined_;
-  std::string last_worker_end_, last_scorer_end_;
+  std::string last_worker_end_, last_metric_process_end_;
   uint64_t revision_ = 1;  // counts changes of all facts
   bool closed_ = false;
   std::vector<Order> orders_;

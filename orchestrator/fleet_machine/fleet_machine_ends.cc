@@ -10,9 +10,11 @@ namespace evald {
 namespace {
 
 constexpr int64_t kFirstPauseMicros = 200'000;
-constexpr int kDoublingsMax = 6;
+constexpr int kPauseGrowthsMax = 6;
 
-int64_t PauseAfter(int restarts) { return kFirstPauseMicros << std::min(restarts, kDoublingsMax); }
+int64_t PauseAfter(int restarts) {
+  return kFirstPauseMicros << std::min(restarts, kPauseGrowthsMax);
+}
 
 std::string TitleOf(const WorkerSlot& slot) {
   return slot.gpu ? fmt::format("worker {} ({})", slot.id, slot.device) : "worker " + slot.id;
@@ -23,8 +25,8 @@ std::string TitleOf(const WorkerSlot& slot) {
 void FleetMachine::Ended(const std::string& id, const ProcessEnd& end, int64_t now) {
   const auto place = places_.find(id);
   if (place == places_.end()) return Ignore(id, "its end", "unknown");
-  if (place->second.scorer) {
-    ScorerEnded(place->second.index, end, now);
+  if (place->second.metric_process) {
+    MetricProcessEnded(place->second.index, end, now);
   } else {
     WorkerEnded(place->second.index, end, true, now);
   }
@@ -150,16 +152,17 @@ void FleetMachine::WhatComesNext(size_t index, std::optional<WorkerSlot::Start> 
   }
 }
 
-void FleetMachine::ScorerEnded(size_t index, const ProcessEnd& end, int64_t now) {
-  ScorerSlot& slot = scorers_[index];
+void FleetMachine::MetricProcessEnded(size_t index, const ProcessEnd& end, int64_t now) {
+  MetricProcessSlot& slot = metric_processes_[index];
   if (!slot.has_process()) return Ignore(slot.id, "its end", Name(slot.state));
-  last_scorer_end_ = slot.id + ": " + (slot.cause.empty() ? end.how : slot.cause);
-  Push(order::TellScorerLost{slot.id, fmt::format("metric process {}: {}", slot.id, end.how)});
+  last_metric_process_end_ = slot.id + ": " + (slot.cause.empty() ? end.how : slot.cause);
+  Push(order::TellMetricProcessLost{slot.id,
+                                    fmt::format("metric process {}: {}", slot.id, end.how)});
   scoring_.End(slot.id, now);
-  if (closed_) return MoveScorer(index, ScorerState::kIdle);
+  if (closed_) return MoveMetricProcess(index, MetricProcessState::kIdle);
   if (slot.restarts >= options_.metric_restarts_max)
-    return MoveScorer(index, ScorerState::kGivenUp);
-  MoveScorer(index, ScorerState::kPausing, now + PauseAfter(slot.restarts++));
+    return MoveMetricProcess(index, MetricProcessState::kGivenUp);
+  MoveMetricProcess(index, MetricProcessState::kPausing, now + PauseAfter(slot.restarts++));
 }
 
 // ---- nothing left for a run
@@ -175,11 +178,11 @@ bool FleetMachine::Exhausted(const Run& run) const {
   return any;
 }
 
-bool FleetMachine::ScorersExhausted() const {
+bool FleetMachine::MetricProcessesExhausted() const {
   bool any = false;
-  for (const ScorerSlot& slot : scorers_) {
-    if (slot.state == ScorerState::kAbsent) continue;
-    if (slot.state != ScorerState::kGivenUp) return false;
+  for (const MetricProcessSlot& slot : metric_processes_) {
+    if (slot.state == MetricProcessState::kAbsent) continue;
+    if (slot.state != MetricProcessState::kGivenUp) return false;
     any = true;
   }
   return any;
@@ -187,11 +190,11 @@ bool FleetMachine::ScorersExhausted() const {
 
 // Tells runs again and again: each run decides whether it matters to it now.
 void FleetMachine::TellExhausted() {
-  const bool no_scorers = ScorersExhausted();
+  const bool no_metric_processes = MetricProcessesExhausted();
   for (const auto& [number, run] : runs_) {
     if (run.view.ending) continue;
     if (Exhausted(run)) Push(order::TellNoWorkers{number, last_worker_end_});
-    if (no_scorers) Push(order::TellNoScorers{number, last_scorer_end_});
+    if (no_metric_processes) Push(order::TellNoMetricProcesses{number, last_metric_process_end_});
   }
 }
 
@@ -221,12 +224,14 @@ void FleetMachine::TellNobodyElse() {
         std::any_of(workers_.begin(), workers_.end(), [&of = run, this](const WorkerSlot& slot) {
           return Usable(slot) && Suits(slot, of) && !Spent(slot, of);
         });
-    const bool scorer =
-        std::any_of(scorers_.begin(), scorers_.end(), [&of = run, this](const ScorerSlot& slot) {
-          return slot.state != ScorerState::kAbsent && slot.state != ScorerState::kGivenUp &&
-                 Serves(slot.host) && of.view.doubted.count(slot.host) == 0;
-        });
-    if ((run.view.needs_workers && !worker) || (run.view.wants_scorers && !scorer))
+    const bool metric_process = std::any_of(metric_processes_.begin(), metric_processes_.end(),
+                                            [&of = run, this](const MetricProcessSlot& slot) {
+                                              return slot.state != MetricProcessState::kAbsent &&
+                                                     slot.state != MetricProcessState::kGivenUp &&
+                                                     Serves(slot.host) &&
+                                                     of.view.doubted.count(slot.host) == 0;
+                                            });
+    if ((run.view.needs_workers && !worker) || (run.view.wants_metric_processes && !metric_process))
       Push(order::TellNobodyElse{number});
   }
 }

@@ -76,7 +76,7 @@ void FleetMachine::CountDevices(Host* host) {
     host->offered_gpus += OffersGpu(slot) ? 1 : 0;
     Update(i);
   }
-  for (const size_t i : host->scorers) UpdateScorer(i);
+  for (const size_t i : host->metric_processes) UpdateMetricProcess(i);
   device_count_ += host->devices;
   offered_gpus_ += host->offered_gpus;
 }
@@ -106,18 +106,19 @@ WorkerSlot& FleetMachine::SlotFor(const HostSpec& spec, size_t number) {
   return workers_[place->second.index];
 }
 
-ScorerSlot& FleetMachine::ScorerFor(const HostSpec& spec, size_t number) {
+MetricProcessSlot& FleetMachine::MetricProcessFor(const HostSpec& spec, size_t number) {
   const std::string id = fmt::format("{}m{}", spec.prefix, number);
-  const size_t next = unused_scorers_.empty() ? scorers_.size() : unused_scorers_.back();
+  const size_t next =
+      unused_metric_processes_.empty() ? metric_processes_.size() : unused_metric_processes_.back();
   const auto [place, fresh] = places_.try_emplace(id, Place{true, next});
   if (fresh) {
-    if (next == scorers_.size()) scorers_.emplace_back();
-    if (!unused_scorers_.empty()) unused_scorers_.pop_back();
-    scorers_[next].id = id;
-    scorers_[next].host = spec.name;
-    InsertSorted(next, &hosts_.at(spec.name).scorers);
+    if (next == metric_processes_.size()) metric_processes_.emplace_back();
+    if (!unused_metric_processes_.empty()) unused_metric_processes_.pop_back();
+    metric_processes_[next].id = id;
+    metric_processes_[next].host = spec.name;
+    InsertSorted(next, &hosts_.at(spec.name).metric_processes);
   }
-  return scorers_[place->second.index];
+  return metric_processes_[place->second.index];
 }
 
 // The host is away until HostReady lists its processes.
@@ -126,7 +127,7 @@ void FleetMachine::HostAdded(const HostSpec& spec, int64_t now) {
   Host fresh;
   fresh.spec = spec;
   fresh.workers = std::move(host.workers);
-  fresh.scorers = std::move(host.scorers);
+  fresh.metric_processes = std::move(host.metric_processes);
   fresh.devices = host.devices;
   fresh.offered_gpus = host.offered_gpus;
   host = std::move(fresh);
@@ -138,7 +139,7 @@ void FleetMachine::HostAdded(const HostSpec& spec, int64_t now) {
     devices_.Forget(DeviceName(slot));
     if (slot.state() == WorkerState::kSetAside) Move(PlaceOf(slot.id).index, WorkerEvent::kHosted);
   }
-  for (int i = 0; i < spec.metric_processes; ++i) ScorerFor(spec, static_cast<size_t>(i));
+  for (int i = 0; i < spec.metric_processes; ++i) MetricProcessFor(spec, static_cast<size_t>(i));
   // A device that the host no longer has, without a process
   for (const size_t i : host.workers) {
     const WorkerSlot& slot = workers_[i];
@@ -161,11 +162,11 @@ void FleetMachine::Missing(Host* host, const std::set<std::string>& there, int64
     }
     if (!slot.device.empty() && slot.state() == WorkerState::kAbsent) Move(i, WorkerEvent::kHosted);
   }
-  for (const size_t i : host->scorers) {
-    ScorerSlot& slot = scorers_[i];
+  for (const size_t i : host->metric_processes) {
+    MetricProcessSlot& slot = metric_processes_[i];
     if (slot.has_process() && there.count(slot.id) == 0)
-      ScorerEnded(i, {"lost with its agent"}, now);
-    if (slot.state == ScorerState::kAbsent) MoveScorer(i, ScorerState::kIdle);
+      MetricProcessEnded(i, {"lost with its agent"}, now);
+    if (slot.state == MetricProcessState::kAbsent) MoveMetricProcess(i, MetricProcessState::kIdle);
   }
 }
 
@@ -182,8 +183,8 @@ void FleetMachine::HostReady(const std::string& name, const std::vector<AdoptedP
     const auto place = places_.find(process.id);
     if (place == places_.end()) {
       Push(order::Kill{process.id, "its host has no slot for it"});
-    } else if (place->second.scorer) {
-      AdoptScorer(place->second.index, process, now);
+    } else if (place->second.metric_process) {
+      AdoptMetricProcess(place->second.index, process, now);
     } else if (!workers_[place->second.index].device.empty()) {
       Adopt(place->second.index, process, now);
     }
@@ -220,18 +221,19 @@ void FleetMachine::Adopt(size_t index, const AdoptedProcess& process, int64_t no
   Update(index);
 }
 
-void FleetMachine::AdoptScorer(size_t index, const AdoptedProcess& process, int64_t now) {
-  ScorerSlot& slot = scorers_[index];
+void FleetMachine::AdoptMetricProcess(size_t index, const AdoptedProcess& process, int64_t now) {
+  MetricProcessSlot& slot = metric_processes_[index];
   if (slot.has_process()) {
-    Push(order::TellScorerLost{
+    Push(order::TellMetricProcessLost{
         slot.id, "metric process " + slot.id + ": replaced by another process of its host"});
   }
-  MoveScorer(index, process.ready ? ScorerState::kReady : ScorerState::kStarting,
-             process.ready ? 0 : now + 60'000'000);
+  MoveMetricProcess(index,
+                    process.ready ? MetricProcessState::kReady : MetricProcessState::kStarting,
+                    process.ready ? 0 : now + 60'000'000);
   slot.wants = process.wants;
   slot.asked = 0;
   scoring_.End(slot.id, now);
-  UpdateScorer(index);
+  UpdateMetricProcess(index);
 }
 
 void FleetMachine::HostIs(const std::string& name, HostNews news, int64_t now) {
@@ -256,7 +258,8 @@ void FleetMachine::HostIs(const std::string& name, HostNews news, int64_t now) {
 bool FleetMachine::HostForgotten(const std::string& name, int64_t now) {
   const auto host = hosts_.find(name);
   if (host == hosts_.end() || host->second.here) return false;
-  const std::vector<size_t>&workers = host->second.workers, &scorers = host->second.scorers;
+  const std::vector<size_t>&workers = host->second.workers,
+        &metric_processes = host->second.metric_processes;
   if (std::any_of(workers.begin(), workers.end(),
                   [this](size_t i) { return !workers_[i].held.empty(); }))
     return false;
@@ -272,11 +275,11 @@ bool FleetMachine::HostForgotten(const std::string& name, int64_t now) {
     workers_[i] = WorkerSlot();
     unused_workers_.push_back(i);
   }
-  for (const size_t i : scorers) {
+  for (const size_t i : metric_processes) {
     for (auto& [number, run] : runs_) run.no_job_for.erase(i);
-    places_.erase(scorers_[i].id);
-    scorers_[i] = ScorerSlot();
-    unused_scorers_.push_back(i);
+    places_.erase(metric_processes_[i].id);
+    metric_processes_[i] = MetricProcessSlot();
+    unused_metric_processes_.push_back(i);
   }
   for (auto& [number, run] : runs_) run.view.doubted.erase(name);
   device_count_ -= host->second.devices;
@@ -298,11 +301,11 @@ void FleetMachine::Retire(const std::string& name, int64_t now) {
     Move(i, WorkerEvent::kRetire);
     slot.restarts = 0;
   }
-  for (const size_t i : host.scorers) {
-    ScorerSlot& slot = scorers_[i];
-    if (slot.state == ScorerState::kAbsent) continue;
-    Push(order::TellScorerLost{slot.id, slot.id + ": its host has left"});
-    MoveScorer(i, ScorerState::kAbsent);
+  for (const size_t i : host.metric_processes) {
+    MetricProcessSlot& slot = metric_processes_[i];
+    if (slot.state == MetricProcessState::kAbsent) continue;
+    Push(order::TellMetricProcessLost{slot.id, slot.id + ": its host has left"});
+    MoveMetricProcess(i, MetricProcessState::kAbsent);
     scoring_.End(slot.id, now);
     slot.restarts = 0;
   }
@@ -322,10 +325,12 @@ void FleetMachine::Resume(const std::string& name, int64_t now) {
       if (slot.state() == WorkerState::kStarting || slot.state() == WorkerState::kWaiting)
         SetDue(i, now + 60'000'000);
     }
-    for (const size_t i : host.scorers) {
-      const ScorerSlot& slot = scorers_[i];
-      if (slot.state == ScorerState::kPausing && slot.due_us == 0) MoveScorer(i, slot.state, now);
-      if (slot.state == ScorerState::kStarting) MoveScorer(i, slot.state, now + 60'000'000);
+    for (const size_t i : host.metric_processes) {
+      const MetricProcessSlot& slot = metric_processes_[i];
+      if (slot.state == MetricProcessState::kPausing && slot.due_us == 0)
+        MoveMetricProcess(i, slot.state, now);
+      if (slot.state == MetricProcessState::kStarting)
+        MoveMetricProcess(i, slot.state, now + 60'000'000);
     }
     StartMissing(name, now);
   }

@@ -160,7 +160,7 @@ bool FleetMachine::FreeStaged(int64_t now) {
     if (has.empty() || has.starts_with(kUnstagedLoad)) continue;
     on_its_way = true;
     if (slot.state() != WorkerState::kReady) continue;
-    Renew(i, "its checkpoint takes room that another checkpoint needs", now);
+    Renew(i, "its checkpoint takes space that another checkpoint needs", now);
   }
   return on_its_way;
 }

@@ -60,8 +60,8 @@ void FleetMachine::Update(size_t index) {
   }
 }
 
-void FleetMachine::MoveScorer(size_t index, ScorerState state, int64_t due) {
-  ScorerSlot& slot = scorers_[index];
+void FleetMachine::MoveMetricProcess(size_t index, MetricProcessState state, int64_t due) {
+  MetricProcessSlot& slot = metric_processes_[index];
   ++revision_;
   slot.state = state;
   if (!slot.has_process()) {
@@ -73,17 +73,18 @@ void FleetMachine::MoveScorer(size_t index, ScorerState state, int64_t due) {
   if (slot.due_us != 0) due_.erase({slot.due_us, true, index});
   slot.due_us = due;
   if (due != 0) due_.insert({due, true, index});
-  UpdateScorer(index);
+  UpdateMetricProcess(index);
 }
 
-void FleetMachine::UpdateScorer(size_t index) {
-  const ScorerSlot& slot = scorers_[index];
-  if (slot.state == ScorerState::kReady && slot.wants > 0 && slot.asked == 0 && Serves(slot.host)) {
-    free_scorers_.insert(index);
-    ready_scorers_.insert(index);
+void FleetMachine::UpdateMetricProcess(size_t index) {
+  const MetricProcessSlot& slot = metric_processes_[index];
+  if (slot.state == MetricProcessState::kReady && slot.wants > 0 && slot.asked == 0 &&
+      Serves(slot.host)) {
+    free_metric_processes_.insert(index);
+    ready_metric_processes_.insert(index);
   } else {
-    free_scorers_.erase(index);
-    ready_scorers_.erase(index);
+    free_metric_processes_.erase(index);
+    ready_metric_processes_.erase(index);
   }
 }
 
@@ -92,8 +93,8 @@ void FleetMachine::UpdateScorer(size_t index) {
 void FleetMachine::Heard(const std::string& id, const ProcessNews& news, int64_t now) {
   const auto place = places_.find(id);
   if (place == places_.end()) return Ignore(id, "a message", "unknown");
-  if (place->second.scorer) {
-    OnScorerNews(place->second.index, news, now);
+  if (place->second.metric_process) {
+    OnMetricProcessNews(place->second.index, news, now);
   } else {
     OnWorkerNews(place->second.index, news, now);
   }
@@ -127,15 +128,15 @@ void FleetMachine::OnWorkerNews(size_t index, const ProcessNews& news, int64_t n
   }
 }
 
-void FleetMachine::OnScorerNews(size_t index, const ProcessNews& news, int64_t now) {
-  ScorerSlot& slot = scorers_[index];
-  if (std::holds_alternative<news::Hello>(news) && slot.state == ScorerState::kStarting) {
-    MoveScorer(index, ScorerState::kReady);
+void FleetMachine::OnMetricProcessNews(size_t index, const ProcessNews& news, int64_t now) {
+  MetricProcessSlot& slot = metric_processes_[index];
+  if (std::holds_alternative<news::Hello>(news) && slot.state == MetricProcessState::kStarting) {
+    MoveMetricProcess(index, MetricProcessState::kReady);
   } else if (const auto* want = std::get_if<news::Want>(&news);
-             want != nullptr && slot.state == ScorerState::kReady) {
+             want != nullptr && slot.state == MetricProcessState::kReady) {
     slot.wants += std::clamp(want->count, 0, kWantsMax - slot.wants);
     scoring_.End(slot.id, now);
-    UpdateScorer(index);
+    UpdateMetricProcess(index);
   } else if (std::holds_alternative<news::Progressed>(news) && slot.has_process()) {
     slot.restarts = 0;
   } else {
@@ -195,7 +196,7 @@ void FleetMachine::OnFailed(size_t index, const news::Failed& failed) {
   Push(order::TellRefused{slot.run, slot.id, failed.message, false});
 }
 
-// An idle worker may relieve others. A load may be worth it if others have too much by now. A
+// An idle worker may steal from others. A load may be worth it if others have too much by now. A
 // worker that is idle for long and has asked for nothing counts as asking: its Want may have come
 // before its Loaded, and was void.
 void FleetMachine::OnIdle(size_t index, int64_t now) {
@@ -208,7 +209,7 @@ void FleetMachine::OnIdle(size_t index, int64_t now) {
   }
   if (free_.count(index) == 0) return;
   if (slot.state() == WorkerState::kReady) {
-    AskRelief(index, INT64_MIN);
+    AskToSteal(index, INT64_MIN);
   } else {
     ready_.insert(index);
   }
@@ -219,15 +220,17 @@ void FleetMachine::OnIdle(size_t index, int64_t now) {
 void FleetMachine::Hung(const std::string& id, const std::string& why, int64_t now) {
   const auto place = places_.find(id);
   if (place == places_.end()) return Ignore(id, "silence", "unknown");
-  const auto [scorer, index] = place->second;
-  const bool runs = scorer ? scorers_[index].has_process() : workers_[index].has_process();
+  const auto [metric_process, index] = place->second;
+  const bool runs =
+      metric_process ? metric_processes_[index].has_process() : workers_[index].has_process();
   if (!runs)
-    return Ignore(id, "silence",
-                  scorer ? Name(scorers_[index].state) : Name(workers_[index].state()));
-  if (hosts_.at(scorer ? scorers_[index].host : workers_[index].host).here)
+    return Ignore(
+        id, "silence",
+        metric_process ? Name(metric_processes_[index].state) : Name(workers_[index].state()));
+  if (hosts_.at(metric_process ? metric_processes_[index].host : workers_[index].host).here)
     return KillHung(id, why);
-  if (scorer) {
-    Push(order::TellScorerLost{id, id + ": its host has been away for too long"});
+  if (metric_process) {
+    Push(order::TellMetricProcessLost{id, id + ": its host has been away for too long"});
   } else {
     Abandon(index);
   }
@@ -236,7 +239,7 @@ void FleetMachine::Hung(const std::string& id, const std::string& why, int64_t n
 
 void FleetMachine::KillHung(const std::string& id, const std::string& why) {
   const Place place = places_.at(id);
-  (place.scorer ? scorers_[place.index].cause : workers_[place.index].cause) = why;
+  (place.metric_process ? metric_processes_[place.index].cause : workers_[place.index].cause) = why;
   Push(order::Kill{id, why});
 }
 
@@ -253,13 +256,17 @@ void FleetMachine::Abandon(size_t index) {
 
 // A pause has ended, or the patience with a process.
 void FleetMachine::OnDue(Place place, int64_t now) {
-  if (!place.scorer && workers_[place.index].state() == WorkerState::kLoading)
+  if (!place.metric_process && workers_[place.index].state() == WorkerState::kLoading)
     return OnLoadDue(place.index, now);
-  const std::string id = place.scorer ? scorers_[place.index].id : workers_[place.index].id;
-  const std::string& host = place.scorer ? scorers_[place.index].host : workers_[place.index].host;
-  const bool pausing = place.scorer ? scorers_[place.index].state == ScorerState::kPausing
-                                    : workers_[place.index].state() == WorkerState::kPausing;
-  const bool stopping = !place.scorer && workers_[place.index].state() == WorkerState::kStopping;
+  const std::string id =
+      place.metric_process ? metric_processes_[place.index].id : workers_[place.index].id;
+  const std::string& host =
+      place.metric_process ? metric_processes_[place.index].host : workers_[place.index].host;
+  const bool pausing = place.metric_process
+                           ? metric_processes_[place.index].state == MetricProcessState::kPausing
+                           : workers_[place.index].state() == WorkerState::kPausing;
+  const bool stopping =
+      !place.metric_process && workers_[place.index].state() == WorkerState::kStopping;
   if (!pausing) {
     if (stopping || hosts_.at(host).here) {
       const char* why =
@@ -270,15 +277,17 @@ void FleetMachine::OnDue(Place place, int64_t now) {
         KillHung(id, why);
       }
     }
-    if (place.scorer)
-      return MoveScorer(place.index, scorers_[place.index].state, now + kHelloMicros);
+    if (place.metric_process)
+      return MoveMetricProcess(place.index, metric_processes_[place.index].state,
+                               now + kHelloMicros);
     return SetDue(place.index, now + kHelloMicros);
   }
   const bool starts = Serves(host);  // otherwise it waits for Resume
-  if (place.scorer) {
-    MoveScorer(place.index, starts ? ScorerState::kStarting : ScorerState::kPausing,
-               starts ? now + kHelloMicros : 0);
-    if (starts) Push(order::StartScorer{id});
+  if (place.metric_process) {
+    MoveMetricProcess(place.index,
+                      starts ? MetricProcessState::kStarting : MetricProcessState::kPausing,
+                      starts ? now + kHelloMicros : 0);
+    if (starts) Push(order::StartMetricProcess{id});
   } else if (!starts) {
     SetDue(place.index, 0);
   } else {

@@ -14,8 +14,8 @@ constexpr int64_t kStopMicros = 5'000'000;
 void FleetMachine::WakeWorkers() {
   if (ready_.size() < free_.size()) ready_.insert(free_.begin(), free_.end());
 }
-void FleetMachine::WakeScorers() {
-  ready_scorers_.insert(free_scorers_.begin(), free_scorers_.end());
+void FleetMachine::WakeMetricProcesses() {
+  ready_metric_processes_.insert(free_metric_processes_.begin(), free_metric_processes_.end());
 }
 
 // Whether any run could use a free worker. Free workers stay ready until then: thousands of idle
@@ -39,10 +39,10 @@ void FleetMachine::Serve(int64_t now) {
     ready_.erase(next);
     ServeWorker(last_served_, now);
   }
-  while (!ready_scorers_.empty()) {
-    const size_t index = *ready_scorers_.begin();
-    ready_scorers_.erase(ready_scorers_.begin());
-    ServeScorer(index, now);
+  while (!ready_metric_processes_.empty()) {
+    const size_t index = *ready_metric_processes_.begin();
+    ready_metric_processes_.erase(ready_metric_processes_.begin());
+    ServeMetricProcess(index, now);
   }
 }
 
@@ -65,7 +65,7 @@ void FleetMachine::ServeWorker(size_t index, int64_t now) {
     Push(order::TellLoaded{slot.run, slot.id, *slot.engine});
   } else {
     slot.run = slot.asked = run->view.number;
-    slot.asked_relief = false;
+    slot.asked_to_steal = false;
     last_asked_ = index;
     Update(index);
     Push(order::LeaseTrial{slot.id, slot.asked});
@@ -199,12 +199,13 @@ void FleetMachine::StartMissing(const std::string& host, int64_t now) {
       run = &newest->second;
     if (run != nullptr) StartAs(i, StartFor(slot, *run), now);
   }
-  for (const size_t i : hosts_.at(host).scorers) {
-    ScorerSlot& slot = scorers_[i];
-    if (slot.state != ScorerState::kIdle && slot.state != ScorerState::kGivenUp) continue;
+  for (const size_t i : hosts_.at(host).metric_processes) {
+    MetricProcessSlot& slot = metric_processes_[i];
+    if (slot.state != MetricProcessState::kIdle && slot.state != MetricProcessState::kGivenUp)
+      continue;
     slot.restarts = 0;
-    MoveScorer(i, ScorerState::kStarting, now + kHelloMicros);
-    Push(order::StartScorer{slot.id});
+    MoveMetricProcess(i, MetricProcessState::kStarting, now + kHelloMicros);
+    Push(order::StartMetricProcess{slot.id});
   }
 }
 
@@ -221,19 +222,19 @@ void FleetMachine::StopFor(size_t index, WorkerSlot::Start next, const std::stri
 
 // Asks other runs with the worker's checkpoint for work: documents that another worker has not
 // begun, or a copy of a late trial. Asks the first such run after `after`.
-void FleetMachine::AskRelief(size_t index, int64_t after) {
+void FleetMachine::AskToSteal(size_t index, int64_t after) {
   WorkerSlot& slot = workers_[index];
   slot.asked = 0;
-  slot.asked_relief = false;
+  slot.asked_to_steal = false;
   for (auto run = runs_.upper_bound(after); run != runs_.end(); ++run) {
     const RunView& view = run->second.view;
     if (!view.planned || view.ending || view.load != slot.loading || view.profile != slot.profile)
       continue;
     if (!Suits(slot, run->second)) continue;
     slot.asked = run->first;
-    slot.asked_relief = true;
+    slot.asked_to_steal = true;
     Update(index);
-    return Push(order::Relieve{slot.id, slot.asked});
+    return Push(order::Steal{slot.id, slot.asked});
   }
   Update(index);
 }
@@ -242,12 +243,12 @@ void FleetMachine::AskRelief(size_t index, int64_t after) {
 
 // A job is scored on the host that has its generations, unless that host is busy and another is
 // not.
-void FleetMachine::ServeScorer(size_t index, int64_t now) {
-  ScorerSlot& slot = scorers_[index];
-  if (free_scorers_.count(index) == 0) return;
+void FleetMachine::ServeMetricProcess(size_t index, int64_t now) {
+  MetricProcessSlot& slot = metric_processes_[index];
+  if (free_metric_processes_.count(index) == 0) return;
   std::vector<DispatchRun> wanting;
   for (const auto& [number, run] : runs_) {
-    if (!run.view.wants_scorers || run.no_job_for.count(index) > 0 ||
+    if (!run.view.wants_metric_processes || run.no_job_for.count(index) > 0 ||
         run.view.doubted.count(slot.host) > 0)
       continue;
     wanting.push_back({number, run.view.priority, run.view.user});
@@ -259,7 +260,7 @@ void FleetMachine::ServeScorer(size_t index, int64_t now) {
   }
   slot.asked = *chosen;
   slot.asked_own = !slot.asked_own;  // first jobs of its own host, then any
-  free_scorers_.erase(index);
+  free_metric_processes_.erase(index);
   Push(order::LeaseJob{slot.id, slot.asked, slot.asked_own});
 }
 

@@ -18,8 +18,8 @@ struct StartWorker {
   std::string profile;  ///< the command line to start with (RunView::profile)
   int64_t run = 0;      ///< the run that it is started for; may be over by now
 };
-struct StartScorer {
-  std::string scorer;
+struct StartMetricProcess {
+  std::string metric_process;
 };
 struct Stop {  ///< the process is to leave in order; another one comes next in its slot
   std::string id;
@@ -49,13 +49,13 @@ struct LeaseTrial {
   std::string worker;
   int64_t run = 0;
 };
-/// The worker asked, got nothing and is idle; answer Relieved, Leased (a copy) or NothingToLease
-struct Relieve {
+/// The worker asked, got nothing and is idle; answer Stolen, Leased (a backup) or NothingToLease
+struct Steal {
   std::string worker;
   int64_t run = 0;
 };
 struct LeaseJob {  ///< answer JobLeased or NothingToLease
-  std::string scorer;
+  std::string metric_process;
   int64_t run = 0;
   bool own_only = false;  ///< only a job whose generations were made on the metric process's host
 };
@@ -82,8 +82,8 @@ struct TellWorkerLost {  ///< to all runs
   std::string why;
   bool at_fault = false;  ///< the worker's device may be the cause (LeaseTable::Lose)
 };
-struct TellScorerLost {  ///< to all runs
-  std::string scorer;
+struct TellMetricProcessLost {  ///< to all runs
+  std::string metric_process;
   std::string why;
 };
 struct TellSetAside {  ///< to all runs: nothing is computed on the device any more
@@ -97,7 +97,7 @@ struct TellNoWorkers {  ///< no worker is left for the run, and none will come
   int64_t run = 0;
   std::string why;
 };
-struct TellNoScorers {
+struct TellNoMetricProcesses {
   int64_t run = 0;
   std::string why;
 };
@@ -132,11 +132,11 @@ struct Ignored {      ///< for the log: an event that has no meaning in the slot
 
 namespace evald {
 
-using Order = std::variant<order::StartWorker, order::StartScorer, order::Stop, order::Kill,
+using Order = std::variant<order::StartWorker, order::StartMetricProcess, order::Stop, order::Kill,
                            order::Load, order::Follow, order::Revoke, order::LeaseTrial,
-                           order::Relieve, order::LeaseJob, order::TellLoaded, order::TellRefused,
-                           order::TellWorkerLost, order::TellScorerLost, order::TellSetAside,
-                           order::TellDevices, order::TellNoWorkers, order::TellNoScorers,
+                           order::Steal, order::LeaseJob, order::TellLoaded, order::TellRefused,
+                           order::TellWorkerLost, order::TellMetricProcessLost, order::TellSetAside,
+                           order::TellDevices, order::TellNoWorkers, order::TellNoMetricProcesses,
                            order::TellNobodyElse, order::TellVain, order::TellWaiting,
                            order::DropStaged, order::ShowChange, order::StopHosts, order::Ignored>;
 

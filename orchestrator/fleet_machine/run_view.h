@@ -34,13 +34,13 @@ struct RunView {
   std::optional<EngineFacts> engine;
   /// Fingerprint of the Load that its workers need; "" for none
   std::string load;
-  std::string fingerprint;            ///< of its staged checkpoint; "" if nothing is staged (yet)
-  double checkpoint_bytes = 0;        ///< of the staged checkpoint
-  std::optional<int64_t> followable;  ///< its staging can be followed; the number of that staging
-  bool planned = false;               ///< its trials can be leased
-  bool wants_workers = false;         ///< a worker that has the checkpoint would be of use
-  bool wants_more_workers = false;    ///< so would a worker that has to load it first
-  bool wants_scorers = false;         ///< a metric job is waiting
+  std::string fingerprint;              ///< of its staged checkpoint; "" if nothing is staged (yet)
+  double checkpoint_bytes = 0;          ///< of the staged checkpoint
+  std::optional<int64_t> followable;    ///< its staging can be followed; the number of that staging
+  bool planned = false;                 ///< its trials can be leased
+  bool wants_workers = false;           ///< a worker that has the checkpoint would be of use
+  bool wants_more_workers = false;      ///< so would a worker that has to load it first
+  bool wants_metric_processes = false;  ///< a metric job is waiting
   /// Work is left that only a worker can do, whether a worker is at it or not
   bool needs_workers = false;
   /// Device seconds of open work; nothing before it is planned

@@ -55,7 +55,7 @@ constexpr Row kTable[] = {
 const char* Name(WorkerState state) { return kStates[static_cast<size_t>(state)]; }
 const char* Name(WorkerEvent event) { return kEvents[static_cast<size_t>(event)]; }
 
-const char* Name(ScorerState state) {
+const char* Name(MetricProcessState state) {
   constexpr std::array<const char*, 6> kNames = {"absent", "idle",    "starting",
                                                  "ready",  "pausing", "given up"};
   return kNames[static_cast<size_t>(state)];

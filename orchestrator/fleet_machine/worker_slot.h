@@ -121,7 +121,7 @@ class WorkerSlot {
   int64_t due_us = 0;  ///< when the state ends by itself; 0: never
   /// The run that is being asked about this worker; 0: none.
   int64_t asked = 0;
-  bool asked_relief = false;
+  bool asked_to_steal = false;
 
  private:
   void Forget();
@@ -129,13 +129,13 @@ class WorkerSlot {
 };
 
 /// The same for a metric process, which has fewer states.
-enum class ScorerState { kAbsent, kIdle, kStarting, kReady, kPausing, kGivenUp };
-const char* Name(ScorerState state);
+enum class MetricProcessState { kAbsent, kIdle, kStarting, kReady, kPausing, kGivenUp };
+const char* Name(MetricProcessState state);
 
-struct ScorerSlot {
+struct MetricProcessSlot {
   std::string id;
   std::string host;
-  ScorerState state = ScorerState::kAbsent;
+  MetricProcessState state = MetricProcessState::kAbsent;
   int wants = 0;
   std::string cause;
   int restarts = 0;
@@ -144,7 +144,7 @@ struct ScorerSlot {
   bool asked_own = false;
 
   bool has_process() const {
-    return state == ScorerState::kStarting || state == ScorerState::kReady;
+    return state == MetricProcessState::kStarting || state == MetricProcessState::kReady;
   }
 };
 

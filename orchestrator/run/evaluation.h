@@ -41,9 +41,10 @@ namespace evald {
 
 /// The news that the fleet tells a run.
 using FleetNews =
-    std::variant<order::TellRefused, order::TellWorkerLost, order::TellScorerLost,
+    std::variant<order::TellRefused, order::TellWorkerLost, order::TellMetricProcessLost,
                  order::TellSetAside, order::TellDevices, order::TellNoWorkers,
-                 order::TellNoScorers, order::TellNobodyElse, order::TellVain, order::TellWaiting>;
+                 order::TellNoMetricProcesses, order::TellNobodyElse, order::TellVain,
+                 order::TellWaiting>;
 
 /// One run: stages its checkpoint, prepares its tasks, offers its work, commits finished work, and
 /// makes results. It starts no process and knows no socket and no fleet. A Fleet looks at its View,
@@ -102,23 +103,23 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   /// Leases a trial to `worker`. Nothing if there is none for it. `engine` describes the worker's
   /// engine, as its Loaded message gave it.
   std::optional<protocol::Lease> LeaseTrial(const std::string& worker, const Json& engine);
-  struct Relief {
+  struct StealOutcome {
     /// Messages to send to other workers: these give up documents, which the idle worker then gets
     std::vector<std::pair<std::string, protocol::Shorten>> shorten;
     /// If `shorten` is empty: a second lease of a trial with which another worker is late
-    std::optional<protocol::Lease> copy;
+    std::optional<protocol::Lease> backup;
   };
   /// Finds work for an idle worker that has this run's checkpoint and got no trial.
-  Relief Relieve(const std::string& worker, const Json& engine);
-  /// Leases a metric job to `scorer`. Nothing if there is none for it. `isolation` says how that
-  /// process isolates code. If `made_by` is set, the job's generations come from a worker for which
-  /// it returns true.
+  StealOutcome Steal(const std::string& worker, const Json& engine);
+  /// Leases a metric job to `metric process`. Nothing if there is none for it. `isolation` says how
+  /// that process isolates code. If `made_by` is set, the job's generations come from a worker for
+  /// which it returns true.
   std::optional<protocol::Job> LeaseJob(
-      const std::string& scorer, const Json& isolation,
+      const std::string& metric_process, const Json& isolation,
       const std::function<bool(const std::string& worker)>& made_by = {});
   /// Trials, each with its worker, that workers still hold although other workers have committed
   /// them. The caller revokes them.
-  std::vector<std::pair<std::string, HeldTrial>> TakeWithdrawn();
+  std::vector<std::pair<std::string, HeldTrial>> TakeRevoked();
   /// Call it for every message of a process: the process is alive.
   void Alive(const std::string& process, int64_t now);
   /// Processes that hold a trial or job of this run and have been silent for too long.
@@ -234,7 +235,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool wants_workers() const;
   bool wants_more_workers(int64_t now) const;
   bool needs_workers() const;
-  bool wants_scorers() const;
+  bool wants_metric_processes() const;
   protocol::Lease Granted(const TrialLease& lease, const std::string& worker, const Json& engine);
   bool NothingKept() const;
   void DropEngine(const std::string& why);
@@ -242,11 +243,11 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void Note(const char* member, Json value);
   void On(const order::TellRefused& refused);
   void On(const order::TellWorkerLost& lost);
-  void On(const order::TellScorerLost& lost);
+  void On(const order::TellMetricProcessLost& lost);
   void On(const order::TellSetAside& aside);
   void On(const order::TellDevices& devices);
   void On(const order::TellNoWorkers& none);
-  void On(const order::TellNoScorers& none);
+  void On(const order::TellNoMetricProcesses& none);
   void On(const order::TellNobodyElse& nobody);
   void On(const order::TellVain& vain);
   void On(const order::TellWaiting& waiting);
@@ -257,8 +258,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void OnShortened(const std::string& worker, const protocol::Shortened& shortened);
   std::optional<double> OnTrialDone(const std::string& worker, const protocol::TrialDone& done);
   void OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed);
-  void OnJobDone(const std::string& scorer, const protocol::JobDone& done);
-  void OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed);
+  void OnJobDone(const std::string& metric_process, const protocol::JobDone& done);
+  void OnJobFailed(const std::string& metric_process, const protocol::JobFailed& failed);
   void OnSpan(const std::string& process, const protocol::Span& span);
   Witness WitnessOf(const std::string& process) const;
   bool Believed(const std::string& process, const HostDoubts::Refusal& refusal);

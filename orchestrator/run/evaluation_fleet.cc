@@ -44,7 +44,7 @@ RunView Evaluation::View(int64_t now) const {
   view.planned = planned_;
   view.wants_workers = wants_workers();
   view.wants_more_workers = wants_more_workers(now);
-  view.wants_scorers = wants_scorers();
+  view.wants_metric_processes = wants_metric_processes();
   view.needs_workers = needs_workers();
   if (planned_) view.open_s = machine_.open_s();
   view.max_attempts = config_.workers.max_attempts;
@@ -91,7 +91,7 @@ bool Evaluation::needs_workers() const {
   return planned_ ? !machine_.trials_idle() : engine_info_.is_null();
 }
 
-bool Evaluation::wants_scorers() const {
+bool Evaluation::wants_metric_processes() const {
   return planned_ && !ending_ && machine_.jobs().queued() > 0;
 }
 
@@ -99,8 +99,8 @@ std::vector<std::string> Evaluation::Silent(int64_t now) const {
   std::vector<std::string> silent;
   for (const Holder worker : machine_.SilentWorkers(now))
     silent.push_back(processes_.NameOf(worker));
-  for (const Holder scorer : machine_.SilentScorers(now))
-    silent.push_back(processes_.NameOf(scorer));
+  for (const Holder metric_process : machine_.SilentMetricProcesses(now))
+    silent.push_back(processes_.NameOf(metric_process));
   return silent;
 }
 
@@ -114,22 +114,22 @@ std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker,
   return Granted(*lease, worker, engine);
 }
 
-Evaluation::Relief Evaluation::Relieve(const std::string& worker, const Json& engine) {
-  Relief relief;
-  if (!planned_ || ending_ || draining_ || paused_) return relief;
+Evaluation::StealOutcome Evaluation::Steal(const std::string& worker, const Json& engine) {
+  StealOutcome outcome;
+  if (!planned_ || ending_ || draining_ || paused_) return outcome;
   const int64_t now = MonotonicMicros();
-  for (const ShortenOrder& order : machine_.Relieve(processes_.Of(worker), now)) {
-    relief.shorten.push_back({processes_.NameOf(order.worker),
-                              {WireId(number_, order.trial), order.attempt,
-                               machine_.tasks()[order.task].name, order.first, order.end}});
+  for (const ShortenOrder& order : machine_.Steal(processes_.Of(worker), now)) {
+    outcome.shorten.push_back({processes_.NameOf(order.worker),
+                               {WireId(number_, order.trial), order.attempt,
+                                machine_.tasks()[order.task].name, order.first, order.end}});
   }
-  if (!relief.shorten.empty() || congested()) return relief;
-  const auto lease = machine_.LeaseCopy(processes_.Of(worker), now);
-  if (!lease) return relief;
-  log::Info("trial {} is a copy for {} of a trial that another worker is late with", lease->trial,
+  if (!outcome.shorten.empty() || congested()) return outcome;
+  const auto lease = machine_.LeaseBackup(processes_.Of(worker), now);
+  if (!lease) return outcome;
+  log::Info("trial {} is a backup for {} of a trial that another worker is late with", lease->trial,
             worker);
-  relief.copy = Granted(*lease, worker, engine);
-  return relief;
+  outcome.backup = Granted(*lease, worker, engine);
+  return outcome;
 }
 
 protocol::Lease Evaluation::Granted(const TrialLease& lease, const std::string& worker,
@@ -158,9 +158,9 @@ protocol::Lease Evaluation::Granted(const TrialLease& lease, const std::string& 
 }
 
 std::optional<protocol::Job> Evaluation::LeaseJob(
-    const std::string& scorer, const Json& isolation,
+    const std::string& metric_process, const Json& isolation,
     const std::function<bool(const std::string& worker)>& made_by) {
-  if (!wants_scorers()) return std::nullopt;
+  if (!wants_metric_processes()) return std::nullopt;
   std::function<bool(const std::string&)> fits;
   if (made_by) {
     fits = [&](const std::string& generations) {
@@ -168,9 +168,9 @@ std::optional<protocol::Job> Evaluation::LeaseJob(
       return maker != makers_.end() && made_by(maker->second);
     };
   }
-  const auto job = machine_.LeaseJob(processes_.Of(scorer), MonotonicMicros(), fits);
+  const auto job = machine_.LeaseJob(processes_.Of(metric_process), MonotonicMicros(), fits);
   if (!job) return std::nullopt;
-  isolation_of_[scorer] = isolation;
+  isolation_of_[metric_process] = isolation;
   FailPoint("run.job_given");
   const SuiteTask& task = suite_->tasks[job->task];
   return protocol::Job{WireId(number_, job->job),
@@ -195,14 +195,14 @@ const std::string& Evaluation::HashOf(const MetricJob& job) const {
   return record_.generations[file->second].hash;
 }
 
-std::vector<std::pair<std::string, HeldTrial>> Evaluation::TakeWithdrawn() {
-  std::vector<std::pair<std::string, HeldTrial>> withdrawn = std::exchange(dropped_leases_, {});
-  for (const WithdrawOrder& order : machine_.TakeWithdrawn()) {
+std::vector<std::pair<std::string, HeldTrial>> Evaluation::TakeRevoked() {
+  std::vector<std::pair<std::string, HeldTrial>> revoked = std::exchange(dropped_leases_, {});
+  for (const RevokeOrder& order : machine_.TakeRevoked()) {
     const std::string& worker = processes_.NameOf(order.worker);
-    log::Info("trial {} of {} is withdrawn: another worker has committed it", order.trial, worker);
-    withdrawn.push_back({worker, {number_, order.trial, order.attempt}});
+    log::Info("trial {} of {} is revoked: another worker has committed it", order.trial, worker);
+    revoked.push_back({worker, {number_, order.trial, order.attempt}});
   }
-  return withdrawn;
+  return revoked;
 }
 
 // ---- the fleet tells
@@ -214,7 +214,7 @@ void Evaluation::AddRow(const std::string& process, const std::string& title, bo
 void Evaluation::Alive(const std::string& process, int64_t now) {
   const Holder number = processes_.Of(process);
   machine_.WorkerHeard(number, now);
-  machine_.ScorerHeard(number, now);
+  machine_.MetricProcessHeard(number, now);
 }
 
 void Evaluation::Loaded(const std::string& worker, const protocol::Loaded& loaded) {
@@ -342,8 +342,8 @@ void Evaluation::On(const order::TellWorkerLost& lost) {
   CheckEnd();
 }
 
-void Evaluation::On(const order::TellScorerLost& lost) {
-  machine_.ScorerLost(processes_.Of(lost.scorer), lost.why);
+void Evaluation::On(const order::TellMetricProcessLost& lost) {
+  machine_.MetricProcessLost(processes_.Of(lost.metric_process), lost.why);
   CheckEnd();
 }
 
@@ -367,7 +367,7 @@ void Evaluation::On(const order::TellNoWorkers& none) {
                    none.why));
 }
 
-void Evaluation::On(const order::TellNoScorers& none) {
+void Evaluation::On(const order::TellNoMetricProcesses& none) {
   if (ending_ || !planned_ || machine_.jobs().idle()) return;
   Fail(ErrorKind::kInfrastructure, fmt::format("no metric process is left: {}", none.why));
 }

@@ -77,7 +77,7 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
   const auto task = task_index_.find(done.task);
   const int64_t trial = IdOfWireId(done.trial);
   const double most_s = SecondsSince(machine_.trials().LeasedAt(processes_.Of(worker), trial));
-  const bool copy = machine_.is_copy(trial);
+  const bool backup = machine_.is_backup(trial);
   const std::string file =
       task == task_index_.end()
           ? ""
@@ -96,7 +96,7 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
   // Later attempts also salvage work of this life.
   if (done.attempt == 1) earlier_.requests += done.salvaged;
   // Salvaged documents took no time now, so the slice's time measures nothing.
-  const bool whole = done.attempt == 1 && !copy && machine_.fresh(task->second);
+  const bool whole = done.attempt == 1 && !backup && machine_.fresh(task->second);
   if (whole) {
     const int64_t documents = done.end - done.first;
     const double device_s = std::min(done.device_seconds, most_s),
@@ -281,13 +281,14 @@ void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialF
   CheckEnd();
 }
 
-void Evaluation::OnJobDone(const std::string& scorer, const protocol::JobDone& done) {
+void Evaluation::OnJobDone(const std::string& metric_process, const protocol::JobDone& done) {
   if (ending_) return;
   const double most_s =
-      SecondsSince(machine_.jobs().LeasedAt(processes_.Of(scorer), IdOfWireId(done.job)));
-  const auto job = machine_.JobDone(processes_.Of(scorer), IdOfWireId(done.job), done.attempt);
-  if (!job) return Ignore(scorer, fmt::format("the end of job {}", IdOfWireId(done.job)));
-  const auto isolation = isolation_of_.find(scorer);
+      SecondsSince(machine_.jobs().LeasedAt(processes_.Of(metric_process), IdOfWireId(done.job)));
+  const auto job =
+      machine_.JobDone(processes_.Of(metric_process), IdOfWireId(done.job), done.attempt);
+  if (!job) return Ignore(metric_process, fmt::format("the end of job {}", IdOfWireId(done.job)));
+  const auto isolation = isolation_of_.find(metric_process);
   if (isolation != isolation_of_.end()) isolation_ = isolation->second;
   const int64_t documents = job->documents.size();
   const double slot_s = std::min(done.slot_seconds, most_s);
@@ -295,10 +296,11 @@ void Evaluation::OnJobDone(const std::string& scorer, const protocol::JobDone& d
   machine_.MeasuredScoring(job->task, documents, slot_s);
   const CommittedFile made = ScoresOf(*job, done);
   WhenSound(
-      scorer, FileKind::kScores, made, [this, job = *job, made] { CommitScores(job, made); },
-      [this, job = *job, made, scorer](const std::string& why) {
+      metric_process, FileKind::kScores, made,
+      [this, job = *job, made] { CommitScores(job, made); },
+      [this, job = *job, made, metric_process](const std::string& why) {
         machine_.ScoresLost(job);
-        Lost(scorer, made, why);
+        Lost(metric_process, made, why);
       });
 }
 
@@ -372,18 +374,19 @@ void Evaluation::FinishTask(size_t task) {
       }));
 }
 
-void Evaluation::OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed) {
+void Evaluation::OnJobFailed(const std::string& metric_process, const protocol::JobFailed& failed) {
   if (ending_) return;
   const int64_t job = IdOfWireId(failed.job);
-  if (!machine_.jobs().Holds(processes_.Of(scorer), job, failed.attempt)) {
-    return Ignore(scorer, fmt::format("the failure of job {}", job));
+  if (!machine_.jobs().Holds(processes_.Of(metric_process), job, failed.attempt)) {
+    return Ignore(metric_process, fmt::format("the failure of job {}", job));
   }
-  if (FailureCounts(scorer)) {
-    machine_.JobFailed(processes_.Of(scorer), job, failed.attempt, failed.message, failed.retry);
+  if (FailureCounts(metric_process)) {
+    machine_.JobFailed(processes_.Of(metric_process), job, failed.attempt, failed.message,
+                       failed.retry);
   } else {
-    machine_.JobGivenBack(processes_.Of(scorer), job, failed.attempt);
+    machine_.JobGivenBack(processes_.Of(metric_process), job, failed.attempt);
   }
-  log::Warn("metric process {}: job {} failed: {}", scorer, job, failed.message);
+  log::Warn("metric process {}: job {} failed: {}", metric_process, job, failed.message);
   CheckEnd();
 }
 

@@ -10,7 +10,7 @@ namespace evald {
 namespace {
 
 // The same check as the engines': some of the context must be left for the prompt.
-void CheckRoom(const SamplingParams& sampling, int max_length) {
+void CheckSpace(const SamplingParams& sampling, int max_length) {
   if (max_length == 0 || sampling.max_gen_toks < max_length) return;
   throw Error(
       ErrorKind::kInput,
@@ -34,7 +34,7 @@ GenerationPlan PlanGeneration(const EvalConfig& config, const Suite& suite, cons
           definition.config.value("generation_kwargs", Json::object()), definition.name);
       plan.in_force[definition.name] = generation.InForce(sampling);
       generation.For(sampling);
-      CheckRoom(sampling, engine.value("max_length", 0));
+      CheckSpace(sampling, engine.value("max_length", 0));
     } catch (const Error& e) {
       plan.impossible[definition.name] = e.what();
     }

@@ -112,26 +112,27 @@ std::string RunMachine::ScoresFile(const MetricJob& job) const {
 }
 
 std::optional<MetricJob> RunMachine::LeaseJob(
-    Holder scorer, int64_t now, const std::function<bool(const std::string& generations)>& fits) {
+    Holder metric_process, int64_t now,
+    const std::function<bool(const std::string& generations)>& fits) {
   std::function<bool(int64_t)> of_job;
   if (fits) of_job = [&](int64_t job) { return fits(jobs_.at(job).generations); };
-  const auto grant = jobs_table_.Lease(scorer, now, of_job);
+  const auto grant = jobs_table_.Lease(metric_process, now, of_job);
   if (!grant) return std::nullopt;
   MetricJob job = jobs_.at(grant->item);
   job.job_attempt = grant->attempt;
   return job;
 }
 
-std::optional<MetricJob> RunMachine::JobDone(Holder scorer, int64_t job, int attempt) {
-  if (!jobs_table_.Complete(scorer, job, attempt)) return std::nullopt;
+std::optional<MetricJob> RunMachine::JobDone(Holder metric_process, int64_t job, int attempt) {
+  if (!jobs_table_.Complete(metric_process, job, attempt)) return std::nullopt;
   MetricJob done = std::move(jobs_.at(job));
   jobs_.Erase(job);
   return done;
 }
 
-bool RunMachine::JobFailed(Holder scorer, int64_t job, int attempt, const std::string& cause,
-                           bool retry) {
-  if (!jobs_table_.Fail(scorer, job, attempt, cause, retry)) return false;
+bool RunMachine::JobFailed(Holder metric_process, int64_t job, int attempt,
+                           const std::string& cause, bool retry) {
+  if (!jobs_table_.Fail(metric_process, job, attempt, cause, retry)) return false;
   if (!retry) RefuseTask(jobs_.at(job).task, cause);
   return true;
 }
@@ -140,8 +141,8 @@ void RunMachine::ScoresLost(const MetricJob& job) {
   AddJob(job.task, job.documents, job.generations, job.trial, job.attempt);
 }
 
-void RunMachine::ScorerLost(Holder scorer, const std::string& cause) {
-  jobs_table_.Lose(scorer, cause);
+void RunMachine::MetricProcessLost(Holder metric_process, const std::string& cause) {
+  jobs_table_.Lose(metric_process, cause);
 }
 
 void RunMachine::ScoresCommitted(size_t task, const std::vector<int64_t>& documents) {
@@ -158,7 +159,7 @@ void RunMachine::ScoresCommitted(size_t task, const std::vector<int64_t>& docume
 std::vector<int64_t> RunMachine::under_way() const {
   std::vector<int64_t> documents(specs_.size(), 0);
   trials_.ForEach([&](int64_t number, const TrialState& trial) {
-    if (!trials_table_.leased(number) || trial.copy) return;
+    if (!trials_table_.leased(number) || trial.backup) return;
     double done = static_cast<double>(trial.requests_done);
     for (const SliceState& slice : trial.slices) {
       const double each = std::max(specs_[slice.task].requests_per_document, 1e-9);

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "orchestrator/schedule/backups.h"
 #include "orchestrator/schedule/corrections.h"
-#include "orchestrator/schedule/doubling.h"
 #include "orchestrator/schedule/lease_table.h"
 #include "orchestrator/schedule/numbered.h"
 #include "orchestrator/schedule/open_work.h"
@@ -67,7 +67,7 @@ struct ShortenOrder {
 };
 
 /// A worker must let go of a trial that another worker has committed. This is no failure.
-struct WithdrawOrder {
+struct RevokeOrder {
   Holder worker = kNobody;
   int64_t trial = 0;
   int attempt = 0;
@@ -170,20 +170,20 @@ class RunMachine {
                   int64_t now);
   /// Orders to other workers to give documents back for `worker`, which is idle when nothing is
   /// open. None if they have too little that is not begun, or if such orders went out a moment ago.
-  std::vector<ShortenOrder> Relieve(Holder worker, int64_t now);
+  std::vector<ShortenOrder> Steal(Holder worker, int64_t now);
   /// Seconds of work that a worker holds and has not begun. 0 while documents are open.
   double waiting_s(int64_t now) const;
-  /// Leases a copy of a trial to an idle worker, when no documents are open and none wait on other
-  /// workers. The trial's worker is expected to end it clearly later (doubling.h). The slices that
-  /// are reported first count; the other worker's trial is withdrawn. A copy that fails is
+  /// Leases a backup of a trial to an idle worker, when no documents are open and none wait on
+  /// other workers. The trial's worker is expected to end it clearly later (backups.h). The slices
+  /// that are reported first count; the other worker's trial is revoked. A backup that fails is
   /// forgotten: the original has its own attempts.
-  std::optional<TrialLease> LeaseCopy(Holder worker, int64_t now);
-  /// Whether the trial is a copy. Documents that a copy salvages took other workers' time.
-  bool is_copy(int64_t trial) const;
-  /// A trial's live copy, or the trial that a copy is of; -1 if there is none.
-  int64_t partner(int64_t trial) const;
-  /// Trials that were withdrawn since the last call.
-  std::vector<WithdrawOrder> TakeWithdrawn() { return std::exchange(withdrawn_, {}); }
+  std::optional<TrialLease> LeaseBackup(Holder worker, int64_t now);
+  /// Whether the trial is a backup. Documents that a backup salvages took other workers' time.
+  bool is_backup(int64_t trial) const;
+  /// A trial's live backup, or the trial that a backup is of; -1 if there is none.
+  int64_t counterpart(int64_t trial) const;
+  /// Trials that were revoked since the last call.
+  std::vector<RevokeOrder> TakeRevoked() { return std::exchange(revoked_, {}); }
   /// This worker's device took `device_s` for `documents`, and `longest_s` for the longest of their
   /// requests. Corrects the estimate.
   void Measured(Holder worker, size_t task, int64_t documents, double device_s, double longest_s);
@@ -198,29 +198,32 @@ class RunMachine {
   // ---- metric jobs
   /// Leases the first job, or the first whose generations file `fits`.
   std::optional<MetricJob> LeaseJob(
-      Holder scorer, int64_t now,
+      Holder metric_process, int64_t now,
       const std::function<bool(const std::string& generations)>& fits = {});
   /// The job's scores file is complete. Returns the job if the report counts.
-  std::optional<MetricJob> JobDone(Holder scorer, int64_t job, int attempt);
+  std::optional<MetricJob> JobDone(Holder metric_process, int64_t job, int attempt);
   /// False if the metric process does not hold the job. If `retry` is false, the task itself cannot
   /// be scored and is refused.
-  bool JobFailed(Holder scorer, int64_t job, int attempt, const std::string& cause, bool retry);
+  bool JobFailed(Holder metric_process, int64_t job, int attempt, const std::string& cause,
+                 bool retry);
   /// The failure does not count: the job goes to the next metric process that asks. False without
   /// the lease.
-  bool JobGivenBack(Holder scorer, int64_t job, int attempt) {
-    return jobs_table_.GiveBack(scorer, job, attempt);
+  bool JobGivenBack(Holder metric_process, int64_t job, int attempt) {
+    return jobs_table_.GiveBack(metric_process, job, attempt);
   }
   /// The scores file that was reported for the job is not there: its documents are scored again.
   void ScoresLost(const MetricJob& job);
   void MeasuredScoring(size_t task, int64_t documents, double score_s);
-  void ScorerHeard(Holder scorer, int64_t now) { jobs_table_.Heard(scorer, now); }
-  void ScorerLost(Holder scorer, const std::string& cause);
+  void MetricProcessHeard(Holder metric_process, int64_t now) {
+    jobs_table_.Heard(metric_process, now);
+  }
+  void MetricProcessLost(Holder metric_process, const std::string& cause);
   /// The scores of these documents are durable.
   void ScoresCommitted(size_t task, const std::vector<int64_t>& documents);
 
   // ---- looking
   std::vector<Holder> SilentWorkers(int64_t now) const { return trials_table_.Silent(now); }
-  std::vector<Holder> SilentScorers(int64_t now) const { return jobs_table_.Silent(now); }
+  std::vector<Holder> SilentMetricProcesses(int64_t now) const { return jobs_table_.Silent(now); }
   const LeaseTable& trials() const { return trials_table_; }
   const LeaseTable& jobs() const { return jobs_table_; }
   const std::vector<MachineTask>& tasks() const { return specs_; }
@@ -242,8 +245,8 @@ class RunMachine {
   TaskEstimate estimate(size_t task) const { return costs_.Now(task); }
   /// The same as the policy knows it: corrected in steps.
   const TaskEstimate& expected(size_t task) const { return work_.estimate(task); }
-  /// Whether idle workers may relieve others.
-  bool relieves() const { return policy_->doubles_stragglers(); }
+  /// Whether idle workers may steal from others.
+  bool steals() const { return policy_->backs_up_stragglers(); }
   /// Whether every document is scored.
   bool complete() const;
   /// Whether every task is scored or refused, and at least one is refused: another attempt would
@@ -271,9 +274,9 @@ class RunMachine {
     std::vector<SliceState> slices;
     int64_t requests_done = 0;  // by the attempt under way
     int64_t since_us = 0;       // when its oldest request reached the engine, or when it was leased
-    bool copy = false;
-    int copies = 0;        // copies that were made of it
-    int64_t partner = -1;  // its live copy, or the trial that it is a copy of
+    bool backup = false;
+    int backups = 0;           // backups that were made of it
+    int64_t counterpart = -1;  // its live backup, or the trial that it is a backup of
   };
   std::optional<int64_t> CutTrial(Holder worker);
   int DeviceOf(Holder worker);
@@ -282,10 +285,10 @@ class RunMachine {
   void NoteBegun(Holder worker, int64_t now);
   void ReportBegun(Holder worker, int64_t now);
   void ReportUntold(int64_t now);
-  int64_t& ReliefOf(Holder worker);
+  int64_t& StealWaitOf(Holder worker);
   void Supersede(int64_t trial, size_t task, DocumentRange documents);
-  void Withdraw(int64_t trial);
-  void EndCopy(int64_t trial, int attempt);
+  void Revoke(int64_t trial);
+  void EndBackup(int64_t trial, int attempt);
   void Part(int64_t trial);
   std::string FileOf(const SliceState& slice, int64_t trial, int attempt) const;
   static bool AllReported(const TrialState& trial);
@@ -299,7 +302,7 @@ class RunMachine {
 
   std::vector<MachineTask> specs_;
   std::vector<TaskState> tasks_;
-  Numbered<TrialState> trials_;  // those that are neither done nor withdrawn
+  Numbered<TrialState> trials_;  // those that are neither done nor revoked
   Numbered<MetricJob> jobs_;     // those that are not done
   OpenWork work_{1, 1, 1};
   std::unique_ptr<Policy> policy_;
@@ -307,13 +310,13 @@ class RunMachine {
   std::vector<int> device_of_;     // by worker; -1: it never asked
   std::vector<Holder> worker_of_;  // by device
   Stealing stealing_{0};
-  Doubling doubling_;
+  Backups backups_;
   double lease_s_ = 0;
-  std::vector<bool> untold_of_;  // by device: the reports to doubling_ wait until somebody asks
+  std::vector<bool> untold_of_;  // by device: the reports to backups_ wait until somebody asks
   std::vector<int> untold_;      // those devices
-  std::vector<WithdrawOrder> withdrawn_;
+  std::vector<RevokeOrder> revoked_;
   // Until when a worker waits for documents that others give back
-  std::vector<int64_t> relief_us_;  // by worker
+  std::vector<int64_t> steal_wait_us_;  // by worker
   LeaseTable trials_table_;
   LeaseTable jobs_table_;
   int64_t next_trial_ = 0;

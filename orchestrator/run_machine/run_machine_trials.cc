@@ -12,7 +12,7 @@ namespace evald {
 namespace {
 
 // The longest time that a worker waits for documents that others give back.
-constexpr int64_t kReliefMicros = 2'000'000;
+constexpr int64_t kStealWaitMicros = 2'000'000;
 
 }  // namespace
 
@@ -36,10 +36,10 @@ int RunMachine::DeviceOf(Holder worker) {
   return device_of_[at];
 }
 
-int64_t& RunMachine::ReliefOf(Holder worker) {
+int64_t& RunMachine::StealWaitOf(Holder worker) {
   const auto at = static_cast<size_t>(worker);
-  if (at >= relief_us_.size()) relief_us_.resize(at + 1, INT64_MIN);
-  return relief_us_[at];
+  if (at >= steal_wait_us_.size()) steal_wait_us_.resize(at + 1, INT64_MIN);
+  return steal_wait_us_[at];
 }
 
 // Cuts the policy's next trial into slices; each slice is scored by itself.
@@ -71,7 +71,7 @@ std::optional<TrialLease> RunMachine::LeaseTrial(Holder worker, int64_t now) {
     if (!trial) return std::nullopt;
     grant = trials_table_.AddLeased(*trial, *trial, worker, now);
   }
-  ReliefOf(worker) = INT64_MIN;
+  StealWaitOf(worker) = INT64_MIN;
   TrialLease lease = LeaseOf(*grant, now);
   NoteBegun(worker, now);
   return lease;
@@ -95,7 +95,7 @@ std::vector<WaitingDocuments> RunMachine::WaitingOf(Holder worker) const {
   std::vector<WaitingDocuments> waiting;
   for (const int64_t number : trials_table_.ItemsOf(worker)) {
     const TrialState& trial = trials_.at(number);
-    if (trial.partner >= 0) continue;  // it is computed twice already
+    if (trial.counterpart >= 0) continue;  // it is computed twice already
     double begun = static_cast<double>(trial.requests_done + work_.places());
     for (size_t s = 0; s < trial.slices.size(); ++s) {
       const SliceState& slice = trial.slices[s];
@@ -128,17 +128,17 @@ void RunMachine::Progressed(Holder worker, int64_t trial, int attempt, int64_t r
 }
 
 double RunMachine::waiting_s(int64_t now) const {
-  return has_trials() || !policy_->doubles_stragglers() ? 0
-                                                        : stealing_.most_waiting_s(Seconds(now));
+  return has_trials() || !policy_->backs_up_stragglers() ? 0
+                                                         : stealing_.most_waiting_s(Seconds(now));
 }
 
-std::vector<ShortenOrder> RunMachine::Relieve(Holder worker, int64_t now) {
-  if (has_trials() || !policy_->doubles_stragglers() || ReliefOf(worker) > now) return {};
+std::vector<ShortenOrder> RunMachine::Steal(Holder worker, int64_t now) {
+  if (has_trials() || !policy_->backs_up_stragglers() || StealWaitOf(worker) > now) return {};
   const auto theft = stealing_.Next(Seconds(now), DeviceOf(worker));
   if (!theft) return {};
   const Holder victim = worker_of_[static_cast<size_t>(theft->device)];
   stealing_.Forget(theft->device);  // until its next report
-  ReliefOf(worker) = now + kReliefMicros;
+  StealWaitOf(worker) = now + kStealWaitMicros;
   std::vector<ShortenOrder> orders;
   for (const Grant& grant : trials_table_.HeldBy(victim)) {
     for (const WaitingDocuments& documents : theft->documents) {
@@ -168,8 +168,8 @@ bool RunMachine::Shortened(Holder worker, int64_t trial, int attempt, size_t tas
 
 void RunMachine::Measured(Holder worker, size_t task, int64_t documents, double device_s,
                           double longest_s) {
-  doubling_.Measured(DeviceOf(worker),
-                     work_.estimate(task).device_s * static_cast<double>(documents), device_s);
+  backups_.Measured(DeviceOf(worker),
+                    work_.estimate(task).device_s * static_cast<double>(documents), device_s);
   costs_.Generated(task, documents, device_s, longest_s, &work_);
 }
 
@@ -206,7 +206,7 @@ bool RunMachine::TrialDone(Holder worker, int64_t trial, int attempt) {
 bool RunMachine::CompleteTrial(Holder worker, int64_t trial, int attempt) {
   if (!trials_table_.Complete(worker, trial, attempt)) return false;
   const TrialState& done = trials_.at(trial);
-  if (done.partner >= 0 && !done.copy) Withdraw(done.partner);
+  if (done.counterpart >= 0 && !done.backup) Revoke(done.counterpart);
   Part(trial);
   trials_.Erase(trial);
   return true;
@@ -222,8 +222,8 @@ bool RunMachine::TrialFailed(Holder worker, int64_t trial, int attempt, const st
   // All slices are reported: a failure after the last slice is as good as done.
   if (trials_table_.Holds(worker, trial, attempt) && AllReported(trial))
     return CompleteTrial(worker, trial, attempt);
-  if (trials_table_.Holds(worker, trial, attempt) && is_copy(trial)) {
-    EndCopy(trial, attempt);
+  if (trials_table_.Holds(worker, trial, attempt) && is_backup(trial)) {
+    EndBackup(trial, attempt);
     return true;
   }
   if (!trials_table_.Fail(worker, trial, attempt, cause, retry)) return false;
@@ -234,8 +234,8 @@ bool RunMachine::TrialFailed(Holder worker, int64_t trial, int attempt, const st
 bool RunMachine::TrialGivenBack(Holder worker, int64_t trial, int attempt) {
   if (!trials_table_.Holds(worker, trial, attempt)) return false;
   if (AllReported(trial)) return CompleteTrial(worker, trial, attempt);
-  if (is_copy(trial)) {
-    EndCopy(trial, attempt);
+  if (is_backup(trial)) {
+    EndBackup(trial, attempt);
     return true;
   }
   trials_table_.GiveBack(worker, trial, attempt);
@@ -253,8 +253,8 @@ bool RunMachine::RequestRefused(Holder worker, int64_t trial, int attempt, size_
                                 const std::string& cause) {
   if (!trials_table_.Holds(worker, trial, attempt)) return false;
   RefuseTask(task, cause);
-  if (is_copy(trial)) {
-    EndCopy(trial, attempt);
+  if (is_backup(trial)) {
+    EndBackup(trial, attempt);
     return true;
   }
   for (const SliceState& slice : trials_.at(trial).slices) {
@@ -277,19 +277,19 @@ void RunMachine::Reopen(const SliceState& slice, const std::string& file) {
 
 void RunMachine::WorkerLost(Holder worker, const std::string& cause, bool at_fault) {
   stealing_.Forget(DeviceOf(worker));
-  doubling_.Forget(DeviceOf(worker));
+  backups_.Forget(DeviceOf(worker));
   for (const Grant& grant : trials_table_.HeldBy(worker)) {
-    // Withdrawn together with an earlier one
+    // Revoked together with an earlier one
     if (!trials_table_.Holds(grant.item, grant.attempt)) continue;
     if (AllReported(grant.item)) {
       CompleteTrial(worker, grant.item, grant.attempt);
-    } else if (is_copy(grant.item)) {
-      EndCopy(grant.item, grant.attempt);
+    } else if (is_backup(grant.item)) {
+      EndBackup(grant.item, grant.attempt);
     }
   }
   for (const Grant& grant : trials_table_.Lose(worker, cause, at_fault))
     KeepPartsOf(grant.item, grant.attempt);
-  std::erase_if(withdrawn_, [&](const WithdrawOrder& order) { return order.worker == worker; });
+  std::erase_if(revoked_, [&](const RevokeOrder& order) { return order.worker == worker; });
 }
 
 void RunMachine::KeepPartsOf(int64_t trial, int attempt) {

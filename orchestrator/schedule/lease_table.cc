@@ -112,7 +112,7 @@ void LeaseTable::EndAttempt(int64_t id, const std::string& cause, bool retry) {
   items_.Erase(id);
 }
 
-std::optional<std::pair<Holder, int>> LeaseTable::Withdraw(int64_t id) {
+std::optional<std::pair<Holder, int>> LeaseTable::Revoke(int64_t id) {
   Item* item = items_.Find(id);
   if (item == nullptr) return std::nullopt;
   const std::pair<Holder, int> held(item->holder, item->attempts);

@@ -86,7 +86,7 @@ class LeaseTable {
   /// The item need not be done any more. It is forgotten, queued or leased, without a failure.
   /// Returns its holder (kNobody if it was queued) and attempt, or nothing if it was neither queued
   /// nor leased.
-  std::optional<std::pair<Holder, int>> Withdraw(int64_t item);
+  std::optional<std::pair<Holder, int>> Revoke(int64_t item);
 
   /// `holder` is gone: ends all its leases and returns them. The item that it held longest, and
   /// most likely worked on, has failed; the others go back to the queue. `at_fault`: the holder

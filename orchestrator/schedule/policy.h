@@ -40,7 +40,7 @@ class Policy {
   /// for its whole life.
   virtual std::vector<Cut> Next(const OpenWork& work, int device) = 0;
   /// Whether idle devices also compute what a straggler still has to do.
-  virtual bool doubles_stragglers() const { return false; }
+  virtual bool backs_up_stragglers() const { return false; }
 };
 
 /// The cost of leasing and the share of it that is accepted, which bound trials from below; and the

@@ -221,7 +221,7 @@ void Fleet::Add(std::shared_ptr<Evaluation> run, int priority, const std::string
     for (const WorkerSlot& slot : machine_.workers()) {
       if (!slot.id.empty()) AddRow(run.get(), slot.id, slot.device);
     }
-    for (const ScorerSlot& slot : machine_.scorers()) {
+    for (const MetricProcessSlot& slot : machine_.metric_processes()) {
       if (!slot.id.empty()) AddRow(run.get(), slot.id, "");
     }
     const WorkerProfile profile = run->profile();
@@ -287,7 +287,7 @@ void Fleet::Tick() {
     for (auto& [number, entry] : runs_) {
       entry.changed = true;
       entry.run->Tick(now, [this](const std::string& host) { return HostWorks(host); });
-      TakeWithdrawn(&entry);
+      TakeRevoked(&entry);
       for (const std::string& id : entry.run->Silent(now)) silent.insert(id);
     }
     TellChanges();
@@ -338,8 +338,8 @@ void Fleet::Ended(const std::string& id, const ProcessEnd& end) {
       tell(slot->due_us, slot->restarts, options_.worker_restarts_max);
     return;
   }
-  for (const ScorerSlot& slot : machine_.scorers()) {
-    if (slot.id != id || slot.state != ScorerState::kPausing) continue;
+  for (const MetricProcessSlot& slot : machine_.metric_processes()) {
+    if (slot.id != id || slot.state != MetricProcessState::kPausing) continue;
     tell(slot.due_us, slot.restarts, options_.metric_restarts_max);
   }
 }

@@ -151,7 +151,7 @@ class Fleet {
   // fleet_messages.cc: what processes say
   void OnMessage(const std::string& id, const protocol::Message& message);
   void OnWorkerMessage(const std::string& id, const protocol::Message& message);
-  void OnScorerMessage(const std::string& id, const protocol::Message& message);
+  void OnMetricProcessMessage(const std::string& id, const protocol::Message& message);
   void OnHello(const std::string& id, const protocol::Hello& hello);
   void OnLoaded(const std::string& id, const protocol::Loaded& loaded);
   void OnProgress(const std::string& id, const protocol::Progress& progress);
@@ -159,28 +159,28 @@ class Fleet {
   RunEntry* PassOn(const std::string& id, const protocol::Message& message,
                    std::optional<double>* device_s = nullptr);
   int64_t RunNamedBy(const std::string& id, const protocol::Message& message) const;
-  void TakeWithdrawn(RunEntry* entry);
+  void TakeRevoked(RunEntry* entry);
 
   // fleet_orders.cc: carrying out orders
   void Carry(const Order& order);
   void Do(const order::StartWorker& order);
-  void Do(const order::StartScorer& order);
+  void Do(const order::StartMetricProcess& order);
   void Do(const order::Stop& order);
   void Do(const order::Kill& order);
   void Do(const order::Load& order);
   void Do(const order::Follow& order);
   void Do(const order::Revoke& order);
   void Do(const order::LeaseTrial& order);
-  void Do(const order::Relieve& order);
+  void Do(const order::Steal& order);
   void Do(const order::LeaseJob& order);
   void Do(const order::TellLoaded& order);
   void Do(order::TellRefused order);
   void Do(const order::TellWorkerLost& order) { TellAll(order); }
-  void Do(const order::TellScorerLost& order) { TellAll(order); }
+  void Do(const order::TellMetricProcessLost& order) { TellAll(order); }
   void Do(const order::TellSetAside& order);
   void Do(const order::TellDevices& order) { TellAll(order); }
   void Do(order::TellNoWorkers order);
-  void Do(order::TellNoScorers order);
+  void Do(order::TellNoMetricProcesses order);
   void Do(const order::TellNobodyElse& order) { TellRun(order.run, order); }
   void Do(order::TellVain order);
   void Do(const order::TellWaiting& order) { TellRun(order.run, order); }

@@ -22,7 +22,7 @@ void Fleet::OnMessage(const std::string& id, const protocol::Message& message) {
     if (machine_.FindWorker(id) != nullptr) {
       OnWorkerMessage(id, message);
     } else {
-      OnScorerMessage(id, message);
+      OnMetricProcessMessage(id, message);
     }
   } catch (const Error& e) {
     log::Error("{}: {}", id, e.what());
@@ -68,16 +68,16 @@ Fleet::RunEntry* Fleet::PassOn(const std::string& id, const protocol::Message& m
   if (entry == nullptr) return nullptr;
   const std::optional<double> counted = entry->run->Heard(id, message);
   if (device_s != nullptr) *device_s = counted;
-  TakeWithdrawn(entry);
+  TakeRevoked(entry);
   entry->changed = true;
   Settle();
   return entry;
 }
 
 // Tells the machine which trials workers let go because another worker has committed them.
-void Fleet::TakeWithdrawn(RunEntry* entry) {
-  for (const auto& [worker, held] : entry->run->TakeWithdrawn()) {
-    machine_.Answered(answer::Withdrawn{worker, held}, MonotonicMicros());
+void Fleet::TakeRevoked(RunEntry* entry) {
+  for (const auto& [worker, held] : entry->run->TakeRevoked()) {
+    machine_.Answered(answer::Revoked{worker, held}, MonotonicMicros());
   }
 }
 
@@ -161,7 +161,7 @@ void Fleet::OnTrialMessage(const std::string& id, const protocol::Message& messa
 
 // ---- metric processes
 
-void Fleet::OnScorerMessage(const std::string& id, const protocol::Message& message) {
+void Fleet::OnMetricProcessMessage(const std::string& id, const protocol::Message& message) {
   const int64_t now = MonotonicMicros();
   if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
     processes_.at(id).isolation = hello->engine;

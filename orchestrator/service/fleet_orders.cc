@@ -35,10 +35,10 @@ void Fleet::Do(const order::StartWorker& order) {
   Start(order.worker);
 }
 
-void Fleet::Do(const order::StartScorer& order) {
-  processes_.at(order.scorer).spec = {
-      order.scorer, "evald-metric", {"--log-level", options_.log_level}, ""};
-  Start(order.scorer);
+void Fleet::Do(const order::StartMetricProcess& order) {
+  processes_.at(order.metric_process).spec = {
+      order.metric_process, "evald-metric", {"--log-level", options_.log_level}, ""};
+  Start(order.metric_process);
 }
 
 ProcessSpec Fleet::WorkerSpec(const WorkerSlot& slot, const std::string& tag) const {
@@ -154,18 +154,19 @@ void Fleet::Do(const order::LeaseTrial& order) {
   if (!given) machine_.Answered(answer::NothingToLease{order.worker, order.run}, MonotonicMicros());
 }
 
-void Fleet::Do(const order::Relieve& order) {
+void Fleet::Do(const order::Steal& order) {
   RunEntry* entry = Find(order.run);
-  const bool relieved =
+  const bool stolen =
       entry != nullptr && Guard(entry, order.worker, [&] {
-        const Evaluation::Relief relief = entry->run->Relieve(order.worker, EngineOf(order.worker));
-        if (relief.copy) return Give(entry, order.worker, *relief.copy);
-        for (const auto& [victim, shorten] : relief.shorten) Send(victim, shorten);
-        if (relief.shorten.empty()) return false;
-        machine_.Answered(answer::Relieved{order.worker, order.run}, MonotonicMicros());
+        const Evaluation::StealOutcome outcome =
+            entry->run->Steal(order.worker, EngineOf(order.worker));
+        if (outcome.backup) return Give(entry, order.worker, *outcome.backup);
+        for (const auto& [victim, shorten] : outcome.shorten) Send(victim, shorten);
+        if (outcome.shorten.empty()) return false;
+        machine_.Answered(answer::Stolen{order.worker, order.run}, MonotonicMicros());
         return true;
       });
-  if (!relieved)
+  if (!stolen)
     machine_.Answered(answer::NothingToLease{order.worker, order.run}, MonotonicMicros());
 }
 
@@ -178,23 +179,25 @@ bool Fleet::Give(RunEntry* entry, const std::string& worker, const protocol::Lea
 }
 
 void Fleet::Do(const order::LeaseJob& order) {
-  const auto on_its_host = [host = PlaceOfProcess(order.scorer).first](const std::string& worker) {
-    return PlaceOfProcess(worker).first == host;
-  };
+  const auto on_its_host =
+      [host = PlaceOfProcess(order.metric_process).first](const std::string& worker) {
+        return PlaceOfProcess(worker).first == host;
+      };
   std::function<bool(const std::string&)> made_by;
   if (order.own_only) made_by = on_its_host;
   RunEntry* entry = Find(order.run);
   const bool given =
-      entry != nullptr && Guard(entry, order.scorer, [&] {
-        const auto job =
-            entry->run->LeaseJob(order.scorer, processes_.at(order.scorer).isolation, made_by);
+      entry != nullptr && Guard(entry, order.metric_process, [&] {
+        const auto job = entry->run->LeaseJob(
+            order.metric_process, processes_.at(order.metric_process).isolation, made_by);
         if (!job) return false;
-        Send(order.scorer, *job);
+        Send(order.metric_process, *job);
         entry->changed = true;
-        machine_.Answered(answer::JobLeased{order.scorer, order.run}, MonotonicMicros());
+        machine_.Answered(answer::JobLeased{order.metric_process, order.run}, MonotonicMicros());
         return true;
       });
-  if (!given) machine_.Answered(answer::NothingToLease{order.scorer, order.run}, MonotonicMicros());
+  if (!given)
+    machine_.Answered(answer::NothingToLease{order.metric_process, order.run}, MonotonicMicros());
 }
 
 // ---- news for runs
@@ -239,7 +242,7 @@ void Fleet::Do(order::TellNoWorkers order) {
   TellRun(order.run, order);
 }
 
-void Fleet::Do(order::TellNoScorers order) {
+void Fleet::Do(order::TellNoMetricProcesses order) {
   order.why += SeeLogs();
   TellRun(order.run, order);
 }

@@ -19,11 +19,11 @@ bool IsWaiting(const QueuedRun& run) {
   return !run.evaluation && !run.paused && run.state == "queued";
 }
 
-bool HoldsRoom(const QueuedRun& run) { return run.evaluation && NeedsStaging(run.config); }
+bool HoldsSpace(const QueuedRun& run) { return run.evaluation && NeedsStaging(run.config); }
 
 // Runs at work end some day. A paused run keeps its space until it is asked for the space.
-bool HoldsRoomForNow(const QueuedRun& run) {
-  return HoldsRoom(run) && (!run.paused || run.yields || run.concluding);
+bool HoldsSpaceForNow(const QueuedRun& run) {
+  return HoldsSpace(run) && (!run.paused || run.yields || run.concluding);
 }
 
 constexpr size_t kNamesMax = 8;  // runs that are named
@@ -85,25 +85,25 @@ bool RunQueue::HasPlace(const QueuedRun& run, const std::vector<const QueuedRun*
 }
 
 // Room that only the user's own runs may release is the user's own concern: others go on.
-bool RunQueue::LeavesRoomTo(const QueuedRun& first, const QueuedRun& run) const {
+bool RunQueue::LeavesSpaceTo(const QueuedRun& first, const QueuedRun& run) const {
   if (first.passed < kPassesMax || run.priority > first.priority || !NeedsStaging(run.config))
     return false;
   return std::any_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
-    return entry.second.user != first.user && HoldsRoomForNow(entry.second);
+    return entry.second.user != first.user && HoldsSpaceForNow(entry.second);
   });
 }
 
 QueuedRun* RunQueue::Next(int active_max) {
-  std::vector<const QueuedRun*> at_work, without_room;
+  std::vector<const QueuedRun*> at_work, without_space;
   for (const auto& [number, run] : runs_) {
     if (IsAtWork(run)) at_work.push_back(&run);
   }
   for (const QueuedRun* run : InOrder()) {
     if (!HasPlace(*run, at_work, active_max)) continue;
-    if (run->no_room) {
-      without_room.push_back(run);
-    } else if (std::none_of(without_room.begin(), without_room.end(),
-                            [&](const QueuedRun* first) { return LeavesRoomTo(*first, *run); })) {
+    if (run->no_space) {
+      without_space.push_back(run);
+    } else if (std::none_of(without_space.begin(), without_space.end(),
+                            [&](const QueuedRun* first) { return LeavesSpaceTo(*first, *run); })) {
       return Find(run->number);
     }
   }
@@ -113,31 +113,31 @@ QueuedRun* RunQueue::Next(int active_max) {
 void RunQueue::CountPass(const QueuedRun& started) {
   if (!NeedsStaging(started.config)) return;
   for (auto& [number, run] : runs_) {
-    if (IsWaiting(run) && run.no_room && run.priority >= started.priority) ++run.passed;
+    if (IsWaiting(run) && run.no_space && run.priority >= started.priority) ++run.passed;
   }
 }
 
-bool RunQueue::RoomMayCome() const {
+bool RunQueue::SpaceMayCome() const {
   return std::any_of(runs_.begin(), runs_.end(),
-                     [](const auto& entry) { return HoldsRoomForNow(entry.second); });
+                     [](const auto& entry) { return HoldsSpaceForNow(entry.second); });
 }
 
 bool RunQueue::OthersHoldRoom(const QueuedRun& run) const {
   return std::any_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
-    return entry.second.number != run.number && HoldsRoom(entry.second);
+    return entry.second.number != run.number && HoldsSpace(entry.second);
   });
 }
 
 bool RunQueue::AnyYields() const {
   return std::any_of(runs_.begin(), runs_.end(), [](const auto& entry) {
-    return entry.second.yields && HoldsRoom(entry.second);
+    return entry.second.yields && HoldsSpace(entry.second);
   });
 }
 
 QueuedRun* RunQueue::NextToYield(const QueuedRun& waiting) {
   const auto shared = [this](const QueuedRun& run) {
     return std::any_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
-      return HoldsRoomForNow(entry.second) &&
+      return HoldsSpaceForNow(entry.second) &&
              entry.second.config.checkpoint == run.config.checkpoint;
     });
   };
@@ -146,16 +146,16 @@ QueuedRun* RunQueue::NextToYield(const QueuedRun& waiting) {
     return std::tuple(run.user != waiting.user, run.priority, run.number);
   };
   for (auto& [number, run] : runs_) {
-    if (!HoldsRoom(run) || HoldsRoomForNow(run) || shared(run)) continue;
+    if (!HoldsSpace(run) || HoldsSpaceForNow(run) || shared(run)) continue;
     if (next == nullptr || rank(run) < rank(*next)) next = &run;
   }
   return next;
 }
 
-std::string RunQueue::WhoHoldsRoom() const {
+std::string RunQueue::WhoHoldsSpace() const {
   std::vector<std::string> yielding, others;
   for (const auto& [number, run] : runs_) {
-    if (!HoldsRoom(run)) continue;
+    if (!HoldsSpace(run)) continue;
     if (run.yields) {
       yielding.push_back(
           fmt::format("run {} ({}gives its space up once its trials and scores under way are done)",
@@ -175,17 +175,17 @@ std::string RunQueue::WhoHoldsRoom() const {
 
 QueuedRun* RunQueue::LookedAtLongestAgo() {
   std::map<std::string, int64_t> last;  // by user
-  std::vector<QueuedRun*> without_room;
+  std::vector<QueuedRun*> without_space;
   for (auto& [number, run] : runs_) {
-    if (!IsWaiting(run) || !run.no_room) continue;
-    without_room.push_back(&run);
+    if (!IsWaiting(run) || !run.no_space) continue;
+    without_space.push_back(&run);
     last[run.user] = std::max(last[run.user], run.looked_us);
   }
-  const auto next =
-      std::min_element(without_room.begin(), without_room.end(), [&](const auto* a, const auto* b) {
+  const auto next = std::min_element(
+      without_space.begin(), without_space.end(), [&](const auto* a, const auto* b) {
         return std::pair(last[a->user], a->looked_us) < std::pair(last[b->user], b->looked_us);
       });
-  return next == without_room.end() ? nullptr : *next;
+  return next == without_space.end() ? nullptr : *next;
 }
 
 std::vector<std::string> RunQueue::Waiting() const {

@@ -30,7 +30,7 @@ struct QueuedRun {
   /// Its last files are being written; without `evaluation`, those of a service before this one
   bool concluding = false;
   bool unjudged = false;  ///< its gates will not be judged: it ends as cancelled
-  bool no_room = false;   ///< no space was found for its checkpoint, or looking takes long
+  bool no_space = false;  ///< no space was found for its checkpoint, or looking takes long
   int64_t looked_us = 0;  ///< when space was looked for last (monotonic); 0: not yet
   int passed = 0;         ///< runs that took space before it since then
   /// For people: what a run without space waits for; "" if it waits for none
@@ -65,7 +65,7 @@ class RunQueue {
   /// Notes that the run starts: it has passed over the runs without space.
   void CountPass(const QueuedRun& started);
   /// Whether a run releases space in time: one at work, or a paused one that gives its space up.
-  bool RoomMayCome() const;
+  bool SpaceMayCome() const;
   /// Whether another run holds space, which it may release.
   bool OthersHoldRoom(const QueuedRun& run) const;
   /// Whether a paused run is giving its space up already.
@@ -75,7 +75,7 @@ class RunQueue {
   /// work needs too. Null if there is none.
   QueuedRun* NextToYield(const QueuedRun& waiting);
   /// For people: the runs that hold space, those that give it up first. "" if there are none.
-  std::string WhoHoldsRoom() const;
+  std::string WhoHoldsSpace() const;
   /// Of the runs without space, the one for which to look again. Users take turns.
   QueuedRun* LookedAtLongestAgo();
   /// Ids of the waiting runs, in the order in which they would start.
@@ -87,7 +87,7 @@ class RunQueue {
   std::vector<const QueuedRun*> InOrder() const;
   bool HasPlace(const QueuedRun& run, const std::vector<const QueuedRun*>& at_work,
                 int active_max) const;
-  bool LeavesRoomTo(const QueuedRun& first, const QueuedRun& run) const;
+  bool LeavesSpaceTo(const QueuedRun& first, const QueuedRun& run) const;
 
   std::map<int64_t, QueuedRun> runs_;
 };

@@ -154,7 +154,7 @@ void Service::Tick() {
     shown.sent = resource;
     Emit(run.id, "run.progress", resource->at("progress"));
   }
-  LookForRoomAgain();
+  LookForSpaceAgain();
   StartRuns();
   PublishNow();
   loop_.After(kServiceTick, [this] { Tick(); });
@@ -170,12 +170,12 @@ void Service::StartRuns() {
   while (!draining_ && !stopping_) {
     QueuedRun* next = queue_.Next(options_.active_max);
     if (next == nullptr) return;
-    if (RoomFor(next)) {
+    if (SpaceFor(next)) {
       Start(next);
-    } else if (MonotonicMicros() - looking_since_us_ < kRoomEveryMicros) {
+    } else if (MonotonicMicros() - looking_since_us_ < kSpaceEveryMicros) {
       return;
     } else {
-      next->no_room = true;  // the file system is slow: others need not wait for it
+      next->no_space = true;  // the file system is slow: others need not wait for it
     }
   }
 }

@@ -219,15 +219,15 @@ class Service : public RunService {
   void StopNow();
   void Fail(std::exception_ptr error);
 
-  // space for staged checkpoints (service_room.cc)
-  /// Looking for room reads the file system. Other runs do not wait longer than this for it.
-  static constexpr int64_t kRoomEveryMicros = 1'000'000;
-  bool RoomFor(QueuedRun* run);
-  void LookForRoom(QueuedRun* run);
-  void LookForRoomAgain();
-  void OnRoom(int64_t number, bool room, int64_t releases);
-  bool RoomComes(const QueuedRun& run, int64_t releases);
-  std::string RoomWaitedFor(const QueuedRun& run) const;
+  // space for staged checkpoints (service_space.cc)
+  /// Looking for space reads the file system. Other runs do not wait longer than this for it.
+  static constexpr int64_t kSpaceEveryMicros = 1'000'000;
+  bool SpaceFor(QueuedRun* run);
+  void LookForSpace(QueuedRun* run);
+  void LookForSpaceAgain();
+  void OnSpace(int64_t number, bool space, int64_t releases);
+  bool SpaceComes(const QueuedRun& run, int64_t releases);
+  std::string SpaceWaitedFor(const QueuedRun& run) const;
   void WaitFor(QueuedRun* run, const std::string& what);
   void Yield(QueuedRun* run, const std::string& to);
   static std::string LaterState(const QueuedRun& run);
@@ -290,10 +290,10 @@ class Service : public RunService {
   int64_t staged_listed_us_ = 0;
   bool listing_staged_ = false;
   std::string staged_problem_;  // why staged checkpoints could not be listed last time
-  bool looking_for_room_ = false;
+  bool looking_for_space_ = false;
   int64_t looking_since_us_ = 0;
-  int64_t room_for_ = 0;  // number of the run for which space was just found; 0: none
-  int64_t releases_ = 0;  // staged checkpoints that were handed to `looks_` to be released
+  int64_t space_for_ = 0;  // number of the run for which space was just found; 0: none
+  int64_t releases_ = 0;   // staged checkpoints that were handed to `looks_` to be released
   // Runs that have ended and are about to be queued again
   std::map<std::string, Resuming> resuming_;
 

@@ -75,8 +75,8 @@ PolicyReport MakePolicyReport(const Scenario& scenario, const ScenarioResult& re
       MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].trials_failed); });
   report.documents_again =
       MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].documents_again); });
-  report.trials_doubled =
-      MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].trials_doubled); });
+  report.trials_backed_up =
+      MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].trials_backed_up); });
   report.estimate_error = MeanOver(count, [&](size_t i) { return draws[i].estimate_error; });
   report.documents_scored = draws[0].documents_scored;
   for (const SimResult& draw : draws)
@@ -119,7 +119,7 @@ Json ToJson(const SimReport& report, const PolicyReport& policy) {
   if (report.scenario.has_faults()) {
     json["trials_failed"] = policy.trials_failed;
     json["documents_again"] = policy.documents_again;
-    json["trials_doubled"] = policy.trials_doubled;
+    json["trials_backed_up"] = policy.trials_backed_up;
     json["over_draws"]["ratio_to_left_bound"] = ToJson(policy.ratio_to_left_bound);
   }
   if (policy.published_speedup) json["published_speedup"] = *policy.published_speedup;

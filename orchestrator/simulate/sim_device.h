@@ -14,7 +14,7 @@ enum SimCause { kSimStart, kSimLoad, kSimPrepare, kSimScore };
 inline constexpr std::array<const char*, 4> kSimCauses = {"start", "load", "prepare", "score"};
 
 /// The longest time that a worker waits for documents that others give back, as in RunMachine.
-inline constexpr double kSimReliefSeconds = 2;
+inline constexpr double kSimStealWaitSeconds = 2;
 
 struct SimSlice {
   size_t task = 0;
@@ -33,7 +33,7 @@ struct SimTrial {
   double begin = 0;
   double device_s = 0;  ///< of the slices that are done
   bool over = false;
-  bool copy = false;
+  bool backup = false;
   double score_s = 0;  ///< if the device scores
 };
 
@@ -50,7 +50,7 @@ struct SimDevice {
   std::array<double, 4> spent{};  ///< by SimCause
   std::vector<int64_t> trials;    ///< under way
   double report_due = 0;          ///< before then, a heartbeat would say nothing new
-  double relief_until = 0;        ///< it waits for documents that others give back
+  double steal_wait_until = 0;    ///< it waits for documents that others give back
   int64_t pending = -1;           ///< trial that waits for the weights its executor loads
 };
 

@@ -42,9 +42,9 @@ struct SimResult {
   std::vector<double> task_scored_s;  ///< when each task's score was known
   int64_t trials = 0;
   int64_t trials_failed = 0;
-  int64_t events = 0;           ///< that were handled
-  int64_t documents_again = 0;  ///< that were computed more than once
-  int64_t trials_doubled = 0;   ///< of which a copy was given to an idle device
+  int64_t events = 0;            ///< that were handled
+  int64_t documents_again = 0;   ///< that were computed more than once
+  int64_t trials_backed_up = 0;  ///< of which a backup was given to an idle device
   int64_t documents_scored = 0;
   double estimate_error =
       0;  ///< of the device seconds expected, as a factor, mean over tasks by work

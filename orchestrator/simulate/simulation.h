@@ -24,7 +24,7 @@ namespace evald {
 
 /// One checkpoint evaluated on a cluster under one policy, as a sequence of discrete events. A
 /// RunMachine and a FleetMachine decide, as in the daemon: which trial goes to which device, what
-/// counts, what is given back, copied or withdrawn. Their executor, the devices, the storage and
+/// counts, what is given back, backed up or revoked. Their executor, the devices, the storage and
 /// the metric pool are modelled here (docs/simulate.md). Engines of warm executors are up at time 0
 /// and prompts prepared.
 class Simulation {
@@ -86,11 +86,11 @@ class Simulation {
   void Do(const order::StartWorker& order);
   void Do(const order::Load& order);
   void Do(const order::LeaseTrial& order);
-  void Do(const order::Relieve& order);
+  void Do(const order::Steal& order);
   void Do(const order::Revoke& order);
   void Do(const order::TellWorkerLost& order);
   void Do(const order::TellDevices& order);
-  void TakeWithdrawn();
+  void TakeRevoked();
   int64_t DeviceOf(const std::string& worker) const;
   const std::string& IdOf(int64_t device) const { return fleet_.workers()[device].id; }
 
@@ -117,12 +117,12 @@ class Simulation {
   void OnTrialOver(int64_t trial);
   void EndOnDevice(int64_t trial);
 
-  // what idle workers take from others (simulation_relief.cc)
+  // what idle workers take from others (simulation_stealing.cc)
   void Beat();
   void OnHeartbeat();
   void ReportProgress(int64_t device);
   void Shorten(const ShortenOrder& order);
-  void Withdraw(int64_t trial);
+  void Revoke(int64_t trial);
   void WatchOverdue(const SimTrial& trial, const std::vector<PlacedDocument>& documents);
   void OnOverdue(const Event& event);
 
@@ -131,7 +131,7 @@ class Simulation {
   void OnNodeLost();
   void LoseSlots();
   void KeepFinished(int64_t trial);
-  void KeepFinishedOf(int64_t copy);
+  void KeepFinishedOf(int64_t backup);
   void Interrupted(const PlacedDocument& document);
   bool kept(size_t task, int64_t document, int64_t device) const {
     return !kept_.empty() && kept_[task][document] == NodeOf(device) + 1;

@@ -39,9 +39,9 @@ void Simulation::KeepFinished(int64_t number) {
   }
 }
 
-// The same of the trial that this one is a copy of.
-void Simulation::KeepFinishedOf(int64_t copy) {
-  const int64_t original = run_.partner(copy);
+// The same of the trial that this one is a backup of.
+void Simulation::KeepFinishedOf(int64_t backup) {
+  const int64_t original = run_.counterpart(backup);
   const auto held = run_.trials().HolderOf(original);
   if (!held) return;
   for (const int64_t number : devices_[held->first].trials) {
@@ -61,7 +61,7 @@ void Simulation::OnTrialFails(int64_t number) {
   device.queue.Drop(now_, [&](const PlacedDocument& document) { return document.trial == number; });
   run_.TrialFailed(trial.device, trial.number, trial.attempt, "it failed", true);
   came_back_ = true;
-  TakeWithdrawn();
+  TakeRevoked();
   TellChanges();
   fleet_.Heard(IdOf(trial.device), news::TrialOver{{view_.number, trial.number, trial.attempt}},
                micros());
@@ -74,7 +74,8 @@ void Simulation::OnTrialFails(int64_t number) {
 // service's hands.
 void Simulation::LoseSlots() {
   const int left = cluster_.score_slots() - cluster_.score_slots_per_node;
-  for (int slot = left; slot < cluster_.score_slots(); ++slot) run_.ScorerLost(slot, "it is lost");
+  for (int slot = left; slot < cluster_.score_slots(); ++slot)
+    run_.MetricProcessLost(slot, "it is lost");
   pool_.Remove(left);
   run_.SetScoreSlots(left);
   ServeScoring();
@@ -109,7 +110,7 @@ double Simulation::DeviceSecondsLeft() const {
   }
   for (const SimDevice& device : devices_) {
     for (const int64_t number : device.trials) {
-      if (trials_[number].copy || number == device.pending) continue;
+      if (trials_[number].backup || number == device.pending) continue;
       for (const SimSlice& slice : trials_[number].slices) {
         for (int64_t i = slice.documents.first; i < slice.documents.end; ++i)
           place_s -= committed_[slice.task][i] ? 0 : tasks_[slice.task].place_s[i];

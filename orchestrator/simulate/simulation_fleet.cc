@@ -102,9 +102,9 @@ int64_t Simulation::DeviceOf(const std::string& worker) const {
   return numbers[0] * cluster_.devices_per_node + numbers[1];
 }
 
-void Simulation::TakeWithdrawn() {
-  for (const WithdrawOrder& order : run_.TakeWithdrawn()) {
-    fleet_.Answered(answer::Withdrawn{IdOf(order.worker), {kSimRun, order.trial, order.attempt}},
+void Simulation::TakeRevoked() {
+  for (const RevokeOrder& order : run_.TakeRevoked()) {
+    fleet_.Answered(answer::Revoked{IdOf(order.worker), {kSimRun, order.trial, order.attempt}},
                     micros());
   }
 }
@@ -127,20 +127,20 @@ void Simulation::Do(const order::LeaseTrial& order) {
   fleet_.Answered(answer::NothingToLease{order.worker, kSimRun}, micros());
 }
 
-void Simulation::Do(const order::Relieve& order) {
+void Simulation::Do(const order::Steal& order) {
   const int64_t device = DeviceOf(order.worker);
   const auto worker = static_cast<Holder>(device);
-  const std::vector<ShortenOrder> orders = run_.Relieve(worker, micros());
+  const std::vector<ShortenOrder> orders = run_.Steal(worker, micros());
   if (!orders.empty()) {
-    fleet_.Answered(answer::Relieved{order.worker, kSimRun}, micros());
-    devices_[device].relief_until = now_ + kSimReliefSeconds;
+    fleet_.Answered(answer::Stolen{order.worker, kSimRun}, micros());
+    devices_[device].steal_wait_until = now_ + kSimStealWaitSeconds;
     for (const ShortenOrder& of : orders) Shorten(of);
     return;
   }
   if (decouplings_.stay_warm && decouplings_.score_elsewhere) {
-    if (const auto copy = run_.LeaseCopy(worker, micros())) {
-      KeepFinishedOf(copy->trial);
-      return Give(device, *copy);
+    if (const auto backup = run_.LeaseBackup(worker, micros())) {
+      KeepFinishedOf(backup->trial);
+      return Give(device, *backup);
     }
   }
   fleet_.Answered(answer::NothingToLease{order.worker, kSimRun}, micros());
@@ -151,14 +151,14 @@ void Simulation::Do(const order::Revoke& order) {
   for (const int64_t trial : devices_[device].trials) {
     if (trials_[trial].number != order.held.trial || trials_[trial].attempt != order.held.attempt)
       continue;
-    return Withdraw(trial);
+    return Revoke(trial);
   }
 }
 
 void Simulation::Do(const order::TellWorkerLost& order) {
   run_.WorkerLost(static_cast<Holder>(DeviceOf(order.worker)), order.why, order.at_fault);
   came_back_ = true;
-  TakeWithdrawn();
+  TakeRevoked();
 }
 
 void Simulation::Do(const order::TellDevices& order) { run_.SetDevices(std::max(1, order.count)); }
@@ -170,14 +170,14 @@ void Simulation::Give(int64_t device, const TrialLease& lease) {
   trial.number = lease.trial;
   trial.attempt = lease.attempt;
   trial.device = static_cast<int>(device);
-  trial.copy = run_.is_copy(lease.trial);
+  trial.backup = run_.is_backup(lease.trial);
   trial.begin = now_;
   trial.slices.reserve(lease.slices.size());
   for (const LeasedSlice& slice : lease.slices)
     trial.slices.push_back({slice.task, slice.documents, false});
   trial.slices_left = trial.slices.size();
   devices_[device].wants = false;
-  devices_[device].report_due = devices_[device].relief_until = 0;
+  devices_[device].report_due = devices_[device].steal_wait_until = 0;
   fleet_.Answered(answer::Leased{IdOf(device), {kSimRun, lease.trial, lease.attempt}}, micros());
   StartTrial(device, number);
 }

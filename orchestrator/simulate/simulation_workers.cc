@@ -54,8 +54,8 @@ void Simulation::StartTrial(int64_t d, int64_t number) {
   SimDevice& device = devices_[d];
   SimTrial& trial = trials_[number];
   ++result_.trials;
-  if (trial.copy) {
-    ++result_.trials_doubled;
+  if (trial.backup) {
+    ++result_.trials_backed_up;
     for (const SimSlice& slice : trial.slices) {
       for (int64_t i = slice.documents.first; i < slice.documents.end; ++i)
         result_.documents_again += kept(slice.task, i, d) ? 0 : 1;
@@ -113,7 +113,7 @@ void Simulation::RunDocuments(int64_t number, double at) {
     const double end = std::max(begin, *std::max_element(ends.begin(), ends.end()));
     Push(begin + share * (end - begin), Kind::kTrialFails, number);
   }
-  if (decouplings_.use_priors && !trial.copy) WatchOverdue(trial, documents);
+  if (decouplings_.use_priors && !trial.backup) WatchOverdue(trial, documents);
   ScheduleSlices(number, ends);
   if (decouplings_.stay_warm && decouplings_.score_elsewhere) ScheduleNextWant(trial.device);
 }
@@ -177,16 +177,16 @@ void Simulation::OnSlice(const Event& event) {
   if (run_.SliceReported(trial.device, trial.number, trial.attempt, slice.task, slice.documents)) {
     Measure(trial, slice, place_s, longest);
     run_.GenerationsCommitted(slice.task, won_, "", trial.number, trial.attempt);
-    TakeWithdrawn();
+    TakeRevoked();
   }
   ServeScoring();
   if (trial.slices_left == 0) OnTrialOver(event.a);
 }
 
-// As a run measures: copies and later attempts take over what others have done.
+// As a run measures: backups and later attempts take over what others have done.
 void Simulation::Measure(const SimTrial& trial, const SimSlice& slice, double place_s,
                          double longest_s) {
-  if (!decouplings_.use_priors || trial.copy || trial.attempt > 1) return;
+  if (!decouplings_.use_priors || trial.backup || trial.attempt > 1) return;
   run_.Measured(trial.device, slice.task, slice.documents.size(), place_s / cluster_.places,
                 longest_s);
 }
@@ -221,7 +221,7 @@ void Simulation::OnTrialOver(int64_t number) {
     }
   }
   run_.TrialDone(trial.device, trial.number, trial.attempt);
-  TakeWithdrawn();
+  TakeRevoked();
   TellChanges();
   fleet_.Heard(
       IdOf(trial.device),

@@ -15,8 +15,8 @@
 namespace evald {
 namespace fs = std::filesystem;
 
-std::vector<RoomLimit> CgroupMemoryLimits(const fs::path& proc, const std::string& prefix) {
-  std::vector<RoomLimit> limits;
+std::vector<SpaceLimit> CgroupMemoryLimits(const fs::path& proc, const std::string& prefix) {
+  std::vector<SpaceLimit> limits;
   for (const MemoryLimit& limit : CgroupMemory(proc, prefix)) {
     limits.push_back({"the memory limit of this container or job (cgroup " + limit.group + ")",
                       limit.free, limit.total,
@@ -39,19 +39,19 @@ fs::path ExistingPartOf(const fs::path& root) {
   return part;
 }
 
-std::vector<RoomLimit> RoomIn(const fs::path& root) {
+std::vector<SpaceLimit> SpaceIn(const fs::path& root) {
   struct statvfs info{};
   if (::statvfs(root.c_str(), &info) != 0) ThrowErrno(root, "statvfs", errno);
   const bool memory = IsTmpfs(root);
-  std::vector<RoomLimit> limits;
+  std::vector<SpaceLimit> limits;
   // A tmpfs mounted with size=0 has no limit of its own and reports no blocks.
   if (!memory || info.f_blocks > 0) {
     limits.push_back(
         {"the file system of " + root.string(), uint64_t{info.f_bavail} * info.f_frsize,
          uint64_t{info.f_blocks} * info.f_frsize,
          memory ? "make it larger (docker run --shm-size=SIZE; on a host, mount -o "
-                  "remount,size=SIZE /dev/shm), or set staging.root to a folder with room"
-                : "free some space, or set staging.root to a folder with room"});
+                  "remount,size=SIZE /dev/shm), or set staging.root to a folder with space"
+                : "free some space, or set staging.root to a folder with space"});
   }
   if (!memory) return limits;
   if (const MemoryLimit host = HostMemory(); host.free > 0) {
@@ -59,25 +59,25 @@ std::vector<RoomLimit> RoomIn(const fs::path& root) {
                       "free memory (evald stage --drop all), use a host with more, or set "
                       "staging.root to a folder on a disk"});
   }
-  for (RoomLimit& limit : CgroupMemoryLimits("/proc/self", "")) limits.push_back(std::move(limit));
+  for (SpaceLimit& limit : CgroupMemoryLimits("/proc/self", "")) limits.push_back(std::move(limit));
   return limits;
 }
 
-std::optional<RoomLimit> Shortage(const fs::path& root, uint64_t bytes) {
-  for (RoomLimit& limit : RoomIn(root)) {
+std::optional<SpaceLimit> Shortage(const fs::path& root, uint64_t bytes) {
+  for (SpaceLimit& limit : SpaceIn(root)) {
     if (limit.free < bytes) return std::move(limit);
   }
   return std::nullopt;
 }
 
-void ThrowNoRoom(const fs::path& root, uint64_t bytes) {
+void ThrowNoSpace(const fs::path& root, uint64_t bytes) {
   if (const auto shortage = Shortage(root, bytes)) ThrowShortage(*shortage, bytes, root);
-  throw NoRoom(fmt::format("{}: staging needs {} ({} bytes), and the file system has less room",
+  throw NoRoom(fmt::format("{}: staging needs {} ({} bytes), and the file system has less space",
                            root.string(), HumanBytes(bytes), bytes),
                "see whether a quota holds there, or set staging.root to another folder");
 }
 
-void ThrowShortage(const RoomLimit& limit, uint64_t bytes, const fs::path& root) {
+void ThrowShortage(const SpaceLimit& limit, uint64_t bytes, const fs::path& root) {
   throw NoRoom(fmt::format("{}: staging needs {} ({} bytes), but {} has {} free ({} bytes) of {}",
                            root.string(), HumanBytes(bytes), bytes, limit.what,
                            HumanBytes(limit.free), limit.free, HumanBytes(limit.total)),

@@ -41,7 +41,7 @@ int Allocate(int fd, uint64_t begin, uint64_t bytes) {
 
 }  // namespace
 
-RoomTurn::RoomTurn(const fs::path& root, const std::atomic<bool>* cancel)
+SpaceTurn::SpaceTurn(const fs::path& root, const std::atomic<bool>* cancel)
     : folder_(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (!folder_) ThrowErrno(root, "open", errno);
   while (::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -63,7 +63,7 @@ void MakeTree(const std::vector<FileStamp>& files, const fs::path& target) {
   }
 }
 
-Reservation::Reservation(RoomTurn turn, std::vector<FileStamp> files, fs::path target,
+Reservation::Reservation(SpaceTurn turn, std::vector<FileStamp> files, fs::path target,
                          uint64_t bytes_needed)
     : turn_(std::move(turn)), target_(std::move(target)), bytes_needed_(bytes_needed) {
   thread_ = std::thread([this, files = std::move(files)] {
@@ -100,8 +100,8 @@ void Reservation::Take(const std::vector<FileStamp>& files) const {
       const int error_number = Allocate(fd.get(), begin, std::min(kStepBytes, file.bytes - begin));
       if (IsUnsupported(error_number)) return;
       if (IsShortage(error_number)) {
-        RemoveTree(target_);  // so that the error does not count it as room taken by others
-        ThrowNoRoom(target_.parent_path(), bytes_needed_);
+        RemoveTree(target_);  // so that the error does not count it as space taken by others
+        ThrowNoSpace(target_.parent_path(), bytes_needed_);
       }
       if (error_number != 0) ThrowErrno(path, "allocate", error_number);
     }

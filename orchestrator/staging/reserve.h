@@ -16,9 +16,9 @@ namespace evald {
 /// The right to look for free space in a staging root and take it. One process or thread has it at
 /// a time, so that two never count the same bytes. It is a flock on the folder itself, which ends
 /// with its process. Throws the Error of a cancelled staging if `cancel` is set while it waits.
-class RoomTurn {
+class SpaceTurn {
  public:
-  RoomTurn(const std::filesystem::path& root, const std::atomic<bool>* cancel);
+  SpaceTurn(const std::filesystem::path& root, const std::atomic<bool>* cancel);
 
  private:
   UniqueFd folder_;
@@ -33,7 +33,7 @@ void MakeTree(const std::vector<FileStamp>& files, const std::filesystem::path& 
 /// copy writes, so reading need not wait. The thread holds the turn until all space is taken.
 class Reservation {
  public:
-  Reservation(RoomTurn turn, std::vector<FileStamp> files, std::filesystem::path target,
+  Reservation(SpaceTurn turn, std::vector<FileStamp> files, std::filesystem::path target,
               uint64_t bytes_needed);
   ~Reservation();  ///< gives up the space not taken yet
 
@@ -46,7 +46,7 @@ class Reservation {
  private:
   void Take(const std::vector<FileStamp>& files) const;
 
-  std::optional<RoomTurn> turn_;
+  std::optional<SpaceTurn> turn_;
   const std::filesystem::path target_;
   const uint64_t bytes_needed_;
   std::atomic<bool> stop_{false};

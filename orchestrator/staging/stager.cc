@@ -43,7 +43,7 @@ class StagingGuard {
   fs::path folder_;
 };
 
-uint64_t RoomNeeded(const CheckpointLayout& layout) {
+uint64_t SpaceNeeded(const CheckpointLayout& layout) {
   uint64_t bytes = kOwnFilesBytes;
   for (const CheckpointFile& file : layout.files) {
     bytes += (file.bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -243,18 +243,18 @@ uint64_t Stager::Droppable() const {
   return bytes;
 }
 
-bool Stager::HasRoom(const fs::path& source) const {
+bool Stager::HasSpace(const fs::path& source) const {
   const ReadFolder folder(source, options_.roots);
   const std::optional<StagedRecord> known = Known(IdentifySource(folder).id, folder);
   if (known && root_.RecordOf(known->fingerprint)) return true;
-  const uint64_t bytes = RoomNeeded(ReadCheckpointLayout(folder));
-  const std::optional<RoomLimit> shortage = Shortage(root_.path(), bytes);
+  const uint64_t bytes = SpaceNeeded(ReadCheckpointLayout(folder));
+  const std::optional<SpaceLimit> shortage = Shortage(root_.path(), bytes);
   return !shortage || shortage->free + Droppable() >= bytes;
 }
 
 void Stager::CheckFits(const fs::path& source) const {
-  const uint64_t bytes = RoomNeeded(ReadCheckpointLayout(ReadFolder(source, options_.roots)));
-  for (const RoomLimit& limit : RoomIn(root_.path())) {
+  const uint64_t bytes = SpaceNeeded(ReadCheckpointLayout(ReadFolder(source, options_.roots)));
+  for (const SpaceLimit& limit : SpaceIn(root_.path())) {
     if (limit.total >= bytes) continue;
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}: staging needs {} ({} bytes), and {} is {} in all", source.string(),
@@ -263,26 +263,26 @@ void Stager::CheckFits(const fs::path& source) const {
   }
 }
 
-// Makes room by dropping kept checkpoints without leases.
-void Stager::MakeRoom(uint64_t bytes) const {
-  while (const std::optional<RoomLimit> shortage = Shortage(root_.path(), bytes)) {
+// Makes space by dropping kept checkpoints without leases.
+void Stager::MakeSpace(uint64_t bytes) const {
+  while (const std::optional<SpaceLimit> shortage = Shortage(root_.path(), bytes)) {
     if (shortage->free + Droppable() < bytes || !root_.DropLeastRecentlyUsed()) {
       ThrowShortage(*shortage, bytes, root_.path());
     }
   }
 }
 
-// Takes the room and copies at the same time: taking room is much faster, and copying mostly waits
-// at first.
-CopyResult Stager::CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& layout,
-                                std::optional<LandedWriter>* landed) const {
+// Takes the space and copies at the same time: taking space is much faster, and copying mostly
+// waits at first.
+CopyResult Stager::CopyIntoSpace(const Attempt& attempt, const CheckpointLayout& layout,
+                                 std::optional<LandedWriter>* landed) const {
   const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
   const std::vector<FileStamp> files = StampsOf(layout);
-  const uint64_t needed = RoomNeeded(layout);
-  RoomTurn turn(root_.path(), attempt.hooks.cancel);
-  MakeRoom(needed);
+  const uint64_t needed = SpaceNeeded(layout);
+  SpaceTurn turn(root_.path(), attempt.hooks.cancel);
+  MakeSpace(needed);
   MakeTree(files, staging);
-  FailPoint("staging.room_taken");
+  FailPoint("staging.space_taken");
   landed->emplace(staging, layout.files);
   if (attempt.hooks.followable) attempt.hooks.followable(staging);
   Reservation reservation(std::move(turn), files, staging, needed);
@@ -308,7 +308,7 @@ CopyResult Stager::CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& 
 CopyResult Stager::Copy(const Attempt& attempt, const CheckpointLayout& layout,
                         std::optional<LandedWriter>* landed) const {
   const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
-  const CopyResult result = CopyIntoRoom(attempt, layout, landed);
+  const CopyResult result = CopyIntoSpace(attempt, layout, landed);
   // The source must not have changed, including files that were not copied.
   if (IdentifySource(attempt.source).id != attempt.identity.id) ThrowChanged(attempt.source.path());
   CheckCopy(staging, layout);

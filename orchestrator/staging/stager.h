@@ -96,7 +96,7 @@ class Stager {
   /// Whether there is space to stage `source` now: it is staged already, or the space is free or
   /// held by checkpoints without leases. This is no promise: another process may take the space
   /// meanwhile. Throws Error(kInput) if the checkpoint is incomplete.
-  bool HasRoom(const std::filesystem::path& source) const;
+  bool HasSpace(const std::filesystem::path& source) const;
   /// Throws Error(kUsage) if `source` does not fit into the root even when that is empty, and
   /// Error(kInput) if it is incomplete.
   void CheckFits(const std::filesystem::path& source) const;
@@ -107,13 +107,13 @@ class Stager {
   struct Attempt;
   std::optional<StagedCheckpoint> Reuse(const Attempt& attempt) const;
   StagedCheckpoint CopyAndPublish(const Attempt& attempt) const;
-  CopyResult CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& layout,
-                          std::optional<LandedWriter>* landed) const;
+  CopyResult CopyIntoSpace(const Attempt& attempt, const CheckpointLayout& layout,
+                           std::optional<LandedWriter>* landed) const;
   CopyResult Copy(const Attempt& attempt, const CheckpointLayout& layout,
                   std::optional<LandedWriter>* landed) const;
   std::optional<StagedRecord> Known(const std::string& source_id, const ReadFolder& source) const;
   uint64_t Droppable() const;
-  void MakeRoom(uint64_t bytes) const;
+  void MakeSpace(uint64_t bytes) const;
   void ShowOther(const Attempt& attempt) const;
 
   StagerOptions options_;

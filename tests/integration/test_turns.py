@@ -98,10 +98,10 @@ class Turns(Service):
         room = os.statvfs(self.folder)
         free, total = room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize
         large = self.config(tasks=["sums"], checkpoint=self.checkpoint_of((free + total) // 2))
-        without_room = self.post("mal", large)
+        without_space = self.post("mal", large)
         run = self.post("bob", self.config(tasks=["sums"]))
-        self.wait_for("the run without room", lambda: self.state(without_room) == "incomplete", 30)
-        self.assertIn("staging needs", json.loads(self.ask("GET", f"/v1/runs/{without_room}")[2])["problems"][0])
+        self.wait_for("the run without room", lambda: self.state(without_space) == "incomplete", 30)
+        self.assertIn("staging needs", json.loads(self.ask("GET", f"/v1/runs/{without_space}")[2])["problems"][0])
         self.wait_for("bob's run", lambda: self.state(run) in ("running", "done"), 30)
 
     def test_what_the_staging_root_can_never_hold_is_refused(self):

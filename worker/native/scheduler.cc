@@ -180,7 +180,7 @@ void Scheduler::Wake(PrefixTree::Node* node, bool all) {
 
 int64_t Scheduler::FreePages() const { return cache_->capacity() - cache_->in_use() - promised_; }
 
-bool Scheduler::MakeRoom(int64_t pages) {
+bool Scheduler::MakeSpace(int64_t pages) {
   while (FreePages() < pages) {
     if (!tree_.EvictOne()) return false;
   }
@@ -195,11 +195,11 @@ bool Scheduler::Enter(Sequence* sequence, const PrefixTree::Match& match) {
   if (match.partial != nullptr) donor.push_back(match.partial);
   sequence->path = tree_.Hold(sequence->tokens);
   tree_.Hold(donor);
-  bool room = MakeRoom(needed);
+  bool room = MakeSpace(needed);
   if (!room && active_.empty() && !donor.empty()) {
     // A page that is needed only as a copy's source keeps the only sequence out: it is given up.
     tree_.Release(std::exchange(donor, {}));
-    room = MakeRoom(needed);
+    room = MakeSpace(needed);
   }
   if (!room) {
     tree_.Release(donor);

@@ -97,7 +97,7 @@ class Scheduler {
   bool Park(Sequence* sequence, const PrefixTree::Match& match);
   void Wake(PrefixTree::Node* node, bool all);
   bool Enter(Sequence* sequence, const PrefixTree::Match& match);
-  bool MakeRoom(int64_t pages);
+  bool MakeSpace(int64_t pages);
   int64_t FreePages() const;
   Batch Choose(int64_t rows_max);
   void AddSegment(Sequence* sequence, int64_t rows, Batch* batch);

@@ -48,7 +48,7 @@ class Elastic : public Policy {
     return "evald's: cut when asked for, long tails first, ever smaller towards the end, "
            "stragglers doubled";
   }
-  bool doubles_stragglers() const override { return true; }
+  bool backs_up_stragglers() const override { return true; }
 
   std::vector<Cut> Next(const OpenWork& work, int) override {
     Refresh(work);

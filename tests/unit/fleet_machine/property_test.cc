@@ -1,5 +1,5 @@
 // A million random events over hosts, workers, metric processes and runs. After each event the
-// fleet and the runs agree on the holders. No trial is leased twice at once except as a copy, and
+// fleet and the runs agree on the holders. No trial is leased twice at once except as a backup, and
 // none to a worker that is gone (TinyFleet::Check and its executor, which also checks each order
 // against the state of its process). After each episode no fault occurs any more, and every run
 // must come to its end. If no fault may cost a run anything, each of its documents must be scored
@@ -98,7 +98,7 @@ class Episode {
     if (OneIn(2) && fleet_.DeliverFrom(process)) return;
     if (process->dead) return void(fleet_.DeliverFrom(process));
     if (!process->engine) return BeginOrNot(process);
-    if (process->scorer) {
+    if (process->metric_process) {
       if (process->asked == 0 && process->jobs.size() < 2) return fleet_.Want(process);
       return fleet_.EndJob(process, OneIn(20));
     }
@@ -119,7 +119,7 @@ class Episode {
   }
 
   void BeginOrNot(TinyProcess* process) {
-    if (process->scorer || !OneIn(8)) return fleet_.Hello(process);
+    if (process->metric_process || !OneIn(8)) return fleet_.Hello(process);
     if (process->on_gpu && OneIn(2)) {
       return process->outbox.push_back([this, id = process->id] {
         fleet_.machine.Heard(id, news::Waits{"another has it"}, fleet_.now);
@@ -132,7 +132,7 @@ class Episode {
 
   void Fault(TinyProcess* process) {
     if (process == nullptr || process->dead) return;
-    if (process->scorer || OneIn(2)) return fleet_.Die(process);
+    if (process->metric_process || OneIn(2)) return fleet_.Die(process);
     // A failure that would repeat itself answers a Load. At any other time it would be taken for
     // the answer to a Load that is under way, and that Load's own answer for the answer to the next
     // Load.
@@ -274,7 +274,7 @@ class Episode {
       text += fmt::format(", wants {}, holds {}, restarts {}", slot.wants, slot.held.size(),
                           slot.restarts);
     }
-    for (const ScorerSlot& slot : fleet_.machine.scorers()) {
+    for (const MetricProcessSlot& slot : fleet_.machine.metric_processes()) {
       text += fmt::format("\n  {}: {}, wants {}", slot.id, Name(slot.state), slot.wants);
     }
     return text;
@@ -295,7 +295,7 @@ TEST(FleetProperty, AMillionEvents) {
       given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
   fmt::print("EVALD_TEST_SEED={}\n", seed);
   const int64_t most = std::getenv("EVALD_FULL") != nullptr ? 10'000'000 : 1'000'000;
-  int64_t events = 0, done = 0, ended = 0, episodes = 0, copies = 0, relieved = 0, withdrawn = 0,
+  int64_t events = 0, done = 0, ended = 0, episodes = 0, backups = 0, stolen = 0, revoked = 0,
           abandoned = 0;
   for (; events < most; ++episodes) {
     SCOPED_TRACE(fmt::format("EVALD_TEST_SEED={}, episode {}", seed, episodes));
@@ -306,19 +306,19 @@ TEST(FleetProperty, AMillionEvents) {
     episode.Play(3000);
     if (HasFailure()) return;
     events += episode.fleet().events;
-    copies += episode.fleet().copies;
-    relieved += episode.fleet().relieved;
-    withdrawn += episode.fleet().withdrawn;
+    backups += episode.fleet().backups;
+    stolen += episode.fleet().stolen;
+    revoked += episode.fleet().revoked;
     abandoned += episode.fleet().abandoned;
     done += episode.runs_done;
     ended += episode.runs_ended;
   }
   fmt::print("{} events in {} episodes: {} runs done, {} otherwise at their end\n", events,
              episodes, done, ended);
-  fmt::print("{} copies, {} withdrawn, {} relieved, {} abandoned\n", copies, withdrawn, relieved,
+  fmt::print("{} backups, {} revoked, {} stolen, {} abandoned\n", backups, revoked, stolen,
              abandoned);
   EXPECT_GT(done, episodes);
-  for (const int64_t each : {copies, relieved, withdrawn, abandoned, ended})
+  for (const int64_t each : {backups, stolen, revoked, abandoned, ended})
     EXPECT_GT(each, episodes / 20);
 }
 

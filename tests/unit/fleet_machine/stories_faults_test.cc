@@ -243,7 +243,7 @@ TEST(FleetFaults, AnEngineThatNoWorkerCanMakeEndsItsRun) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
   fleet.on_start = [&](TinyProcess* process) {
-    process->scorer ? fleet.Hello(process) : fleet.Die(process);
+    process->metric_process ? fleet.Hello(process) : fleet.Die(process);
   };
   fleet.AddRun(ViewOf(1));
   fleet.Deliver();

@@ -96,14 +96,15 @@ TEST(FleetHosts, AHostThatIsForgottenLeavesItsSlotsToOthers) {
   fleet.Deliver();
   EXPECT_FALSE(fleet.machine.HostForgotten("north", fleet.now)) << "it is there";
   fleet.WorkAll();
-  const size_t workers = fleet.machine.workers().size(), scorers = fleet.machine.scorers().size();
+  const size_t workers = fleet.machine.workers().size(),
+               metric_processes = fleet.machine.metric_processes().size();
   fleet.HostIs("north", HostNews::kLeft);
   EXPECT_TRUE(fleet.machine.HostForgotten("north", fleet.now));
   EXPECT_EQ(fleet.machine.hosts().size(), 1u);
   EXPECT_EQ(fleet.machine.FindWorker("north.w0"), nullptr);
   fleet.AddHost("south", {"cpu:0", "cpu:1"}, 2);
   EXPECT_EQ(fleet.machine.workers().size(), workers);
-  EXPECT_EQ(fleet.machine.scorers().size(), scorers);
+  EXPECT_EQ(fleet.machine.metric_processes().size(), metric_processes);
   fleet.AddRun(ViewOf(2));
   fleet.WorkAll();
   EXPECT_TRUE(fleet.runs.at(2).done());
@@ -198,7 +199,7 @@ TEST(FleetHosts, ALifeOfTheOrchestratorAdoptsWhatTheOneBeforeStarted) {
   EXPECT_EQ(fleet.StateOf("w1"), WorkerState::kLoading);
   EXPECT_EQ(fleet.StateOf("w2"), WorkerState::kStarting);
   EXPECT_EQ(fleet.StateOf("w3"), WorkerState::kIdle);
-  EXPECT_EQ(fleet.machine.scorers()[0].state, ScorerState::kReady);
+  EXPECT_EQ(fleet.machine.metric_processes()[0].state, MetricProcessState::kReady);
   EXPECT_THAT(fleet.machine.hosts().at("local").staged, ElementsAre("c1", "c7"));
   fleet.Tick();
   EXPECT_THAT(fleet.Take(), ElementsAre("kill w9: its host has no slot for it", "devices 4"));

@@ -297,7 +297,7 @@ TEST(FleetStory, AnIdleWorkerTakesOverWhatAnotherHasNotBegun) {
     fleet.Deliver();
     fleet.Check();
   }
-  EXPECT_THAT(fleet.Take(), Contains("relieve w1 1")) << "nothing is open, and a worker asks";
+  EXPECT_THAT(fleet.Take(), Contains("steal w1 1")) << "nothing is open, and a worker asks";
 }
 
 TEST(FleetStory, WhatAnotherCommittedMeanwhileIsRevoked) {
@@ -312,7 +312,7 @@ TEST(FleetStory, WhatAnotherCommittedMeanwhileIsRevoked) {
     fleet.Deliver();
     for (const WorkerSlot& slot : fleet.machine.workers()) {
       for (const HeldTrial& held : slot.held) {
-        if (!run.machine.is_copy(held.trial)) continue;
+        if (!run.machine.is_backup(held.trial)) continue;
         fleet.Take();
         fleet.Works(slot.id);
         EXPECT_THAT(fleet.Take(),
@@ -322,7 +322,7 @@ TEST(FleetStory, WhatAnotherCommittedMeanwhileIsRevoked) {
       }
     }
   }
-  FAIL() << "no copy of what is late was leased: " << testing::PrintToString(fleet.Take());
+  FAIL() << "no backup of what is late was leased: " << testing::PrintToString(fleet.Take());
 }
 
 TEST(FleetStory, WorkersLetGoOfACheckpointThatNobodyNeedsWhereRoomIsWanted) {

@@ -24,7 +24,7 @@ struct TinyFleet::Carry {
     return found == fleet->runs.end() ? nullptr : &found->second;
   }
 
-  void Start(const std::string& id, const std::string& profile, bool scorer) {
+  void Start(const std::string& id, const std::string& profile, bool metric_process) {
     if (fleet->unstartable == id)
       return fleet->machine.Ended(id, {"no such program", false}, fleet->now);
     auto& process = fleet->processes[id];
@@ -32,12 +32,12 @@ struct TinyFleet::Carry {
     process = std::make_unique<TinyProcess>();
     process->id = id;
     process->profile = profile;
-    process->scorer = scorer;
-    process->on_gpu = !scorer && fleet->machine.FindWorker(id)->on_gpu;
-    for (const ScorerSlot& slot : fleet->machine.scorers()) {
+    process->metric_process = metric_process;
+    process->on_gpu = !metric_process && fleet->machine.FindWorker(id)->on_gpu;
+    for (const MetricProcessSlot& slot : fleet->machine.metric_processes()) {
       if (slot.id == id) process->host = slot.host;
     }
-    if (!scorer) process->host = fleet->machine.FindWorker(id)->host;
+    if (!metric_process) process->host = fleet->machine.FindWorker(id)->host;
     EXPECT_EQ(fleet->away.count(process->host), 0u) << id << " is started on a host that is away";
     if (fleet->on_start) {
       fleet->on_start(process.get());
@@ -50,9 +50,9 @@ struct TinyFleet::Carry {
     text = fmt::format("start {} {}", order.worker, order.profile);
     Start(order.worker, order.profile, false);
   }
-  void operator()(const order::StartScorer& order) {
-    text = "start " + order.scorer;
-    Start(order.scorer, "", true);
+  void operator()(const order::StartMetricProcess& order) {
+    text = "start " + order.metric_process;
+    Start(order.metric_process, "", true);
   }
   void operator()(const order::Stop& order) {
     text = "stop " + order.id;
@@ -132,22 +132,22 @@ struct TinyFleet::Carry {
     if (lease) return Give(order.worker, run, *lease);
     fleet->machine.Answered(answer::NothingToLease{order.worker, order.run}, fleet->now);
   }
-  void operator()(const order::Relieve& order) {
-    text = fmt::format("relieve {} {}", order.worker, order.run);
+  void operator()(const order::Steal& order) {
+    text = fmt::format("steal {} {}", order.worker, order.run);
     TinyRun* run = Of(order.run);
     const bool has = run != nullptr && !run->view.ending && run->view.planned;
-    const auto shorten = has ? run->machine.Relieve(NumberOf(order.worker), fleet->now)
-                             : std::vector<ShortenOrder>();
+    const auto shorten =
+        has ? run->machine.Steal(NumberOf(order.worker), fleet->now) : std::vector<ShortenOrder>();
     for (const ShortenOrder& of : shorten) Shorten(order.run, of);
     if (!shorten.empty()) {
-      ++fleet->relieved;
-      return fleet->machine.Answered(answer::Relieved{order.worker, order.run}, fleet->now);
+      ++fleet->stolen;
+      return fleet->machine.Answered(answer::Stolen{order.worker, order.run}, fleet->now);
     }
-    const auto copy =
-        has ? run->machine.LeaseCopy(NumberOf(order.worker), fleet->now) : std::nullopt;
-    if (copy) {
-      ++fleet->copies;
-      return Give(order.worker, run, *copy);
+    const auto backup =
+        has ? run->machine.LeaseBackup(NumberOf(order.worker), fleet->now) : std::nullopt;
+    if (backup) {
+      ++fleet->backups;
+      return Give(order.worker, run, *backup);
     }
     fleet->machine.Answered(answer::NothingToLease{order.worker, order.run}, fleet->now);
   }
@@ -178,9 +178,10 @@ struct TinyFleet::Carry {
     });
   }
   void operator()(const order::LeaseJob& order) {
-    text = fmt::format("job {} {}{}", order.scorer, order.run, order.own_only ? " own" : "");
+    text =
+        fmt::format("job {} {}{}", order.metric_process, order.run, order.own_only ? " own" : "");
     TinyRun* run = Of(order.run);
-    TinyProcess* process = To(order.scorer);
+    TinyProcess* process = To(order.metric_process);
     std::function<bool(const std::string&)> fits;
     if (order.own_only && process != nullptr && run != nullptr) {
       fits = [&](const std::string& file) {
@@ -188,10 +189,11 @@ struct TinyFleet::Carry {
       };
     }
     const bool has = run != nullptr && !run->view.ending && run->view.planned;
-    const auto job =
-        has ? run->machine.LeaseJob(NumberOf(order.scorer), fleet->now, fits) : std::nullopt;
+    const auto job = has ? run->machine.LeaseJob(NumberOf(order.metric_process), fleet->now, fits)
+                         : std::nullopt;
     if (!job || process == nullptr) {
-      return fleet->machine.Answered(answer::NothingToLease{order.scorer, order.run}, fleet->now);
+      return fleet->machine.Answered(answer::NothingToLease{order.metric_process, order.run},
+                                     fleet->now);
     }
     process->inbox.push_back([process, run = order.run, job = *job] {
       if (process->dead) return;
@@ -199,7 +201,7 @@ struct TinyFleet::Carry {
       --process->asked;
       process->jobs.emplace_back(run, job);
     });
-    fleet->machine.Answered(answer::JobLeased{order.scorer, order.run}, fleet->now);
+    fleet->machine.Answered(answer::JobLeased{order.metric_process, order.run}, fleet->now);
     fleet->Changed(order.run);
   }
   void operator()(const order::TellLoaded& order) {
@@ -235,10 +237,10 @@ struct TinyFleet::Carry {
       run.machine.WorkerLost(NumberOf(order.worker), order.why, order.at_fault);
     for (auto& [number, run] : fleet->runs) fleet->Changed(number);
   }
-  void operator()(const order::TellScorerLost& order) {
-    text = fmt::format("lost {}: {}", order.scorer, order.why);
+  void operator()(const order::TellMetricProcessLost& order) {
+    text = fmt::format("lost {}: {}", order.metric_process, order.why);
     for (auto& [number, run] : fleet->runs)
-      run.machine.ScorerLost(NumberOf(order.scorer), order.why);
+      run.machine.MetricProcessLost(NumberOf(order.metric_process), order.why);
     for (auto& [number, run] : fleet->runs) fleet->Changed(number);
   }
   void operator()(const order::TellSetAside& order) {
@@ -257,8 +259,8 @@ struct TinyFleet::Carry {
     if (run != nullptr && !(run->view.planned && run->machine.trials_idle()))
       fleet->Fail(order.run, order.why);
   }
-  void operator()(const order::TellNoScorers& order) {
-    text = fmt::format("no scorers {}: {}", order.run, order.why);
+  void operator()(const order::TellNoMetricProcesses& order) {
+    text = fmt::format("no metric_processes {}: {}", order.run, order.why);
     TinyRun* run = Of(order.run);
     if (run != nullptr && run->view.planned && !run->machine.jobs().idle())
       fleet->Fail(order.run, order.why);

@@ -59,7 +59,7 @@ RunView TinyFleet::ViewOf(TinyRun* run) {
   view.wants_workers = goes_on && (view.planned ? of.has_trials() : !view.engine);
   view.wants_more_workers = goes_on && view.planned && of.waiting_s(now) > 3;
   view.needs_workers = goes_on && (view.planned ? !of.trials_idle() : !view.engine);
-  view.wants_scorers = goes_on && view.planned && of.jobs().queued() > 0;
+  view.wants_metric_processes = goes_on && view.planned && of.jobs().queued() > 0;
   view.open_s.reset();
   if (view.planned) view.open_s = of.open_s();
   return view;
@@ -107,14 +107,14 @@ void TinyFleet::Remove(int64_t number, bool leaves_staged) {
   Settle();
 }
 
-// No two trials that are leased at once have a common document, except a copy and its original.
+// No two trials that are leased at once have a common document, except a backup and its original.
 void TinyFleet::CheckLease(TinyRun* run, const TrialLease& lease) {
   std::erase_if(run->live, [&](const auto& live) {
     return !run->machine.trials().Holds(live.first, live.second.attempt);
   });
   EXPECT_EQ(run->live.count(lease.trial), 0u) << "trial " << lease.trial << " is leased twice";
   for (const auto& [trial, live] : run->live) {
-    if (run->machine.is_copy(lease.trial) || run->machine.is_copy(trial)) continue;
+    if (run->machine.is_backup(lease.trial) || run->machine.is_backup(trial)) continue;
     for (const LeasedSlice& a : live.slices) {
       for (const LeasedSlice& b : lease.slices) {
         const bool before = a.documents.end <= b.documents.first,
@@ -127,12 +127,11 @@ void TinyFleet::CheckLease(TinyRun* run, const TrialLease& lease) {
   run->live[lease.trial] = lease;
 }
 
-void TinyFleet::Withdrawals(TinyRun* run) {
-  for (const WithdrawOrder& order : run->machine.TakeWithdrawn()) {
-    ++withdrawn;
+void TinyFleet::Revocations(TinyRun* run) {
+  for (const RevokeOrder& order : run->machine.TakeRevoked()) {
+    ++revoked;
     machine.Answered(
-        answer::Withdrawn{NameOf(order.worker), {run->view.number, order.trial, order.attempt}},
-        now);
+        answer::Revoked{NameOf(order.worker), {run->view.number, order.trial, order.attempt}}, now);
   }
 }
 
@@ -150,7 +149,7 @@ void TinyFleet::Commit(TinyRun* run, const std::string& worker, const HeldTrial&
       run->machine.GenerationsFile(slice.task, slice.documents.first, held.trial, held.attempt);
   run->makers[file] = worker;
   run->machine.GenerationsCommitted(slice.task, won, file, held.trial, held.attempt);
-  Withdrawals(run);
+  Revocations(run);
 }
 
 void TinyFleet::OnTrialEnd(const std::string& worker, const HeldTrial& held, bool failed,
@@ -161,7 +160,7 @@ void TinyFleet::OnTrialEnd(const std::string& worker, const HeldTrial& held, boo
   if (goes_on && failed)
     run->second.machine.TrialFailed(NumberOf(worker), held.trial, held.attempt, "it failed", retry);
   if (goes_on && !failed) run->second.machine.TrialDone(NumberOf(worker), held.trial, held.attempt);
-  if (goes_on) Withdrawals(&run->second);
+  if (goes_on) Revocations(&run->second);
   Changed(held.run);
   machine.Heard(worker, news::TrialOver{held, !failed, counts && !failed, 0.5}, now);
 }
@@ -175,17 +174,17 @@ void TinyFleet::OnTrialBeat(const std::string& worker, const HeldTrial& held, in
   Changed(held.run);
 }
 
-void TinyFleet::OnJobEnd(const std::string& scorer, int64_t number, const MetricJob& job,
+void TinyFleet::OnJobEnd(const std::string& metric_process, int64_t number, const MetricJob& job,
                          bool fails) {
   const auto run = runs.find(number);
   if (run == runs.end() || run->second.view.ending) return;
   TinyRun& of = run->second;
   if (fails) {
-    of.machine.JobFailed(NumberOf(scorer), job.job, job.job_attempt, "it failed", true);
-  } else if (of.machine.JobDone(NumberOf(scorer), job.job, job.job_attempt)) {
+    of.machine.JobFailed(NumberOf(metric_process), job.job, job.job_attempt, "it failed", true);
+  } else if (of.machine.JobDone(NumberOf(metric_process), job.job, job.job_attempt)) {
     for (const int64_t d : List(job.documents)) ++of.scored[{job.task, d}];
     of.machine.ScoresCommitted(job.task, List(job.documents));
-    machine.Heard(scorer, news::Progressed{}, now);
+    machine.Heard(metric_process, news::Progressed{}, now);
   }
   Changed(number);
 }

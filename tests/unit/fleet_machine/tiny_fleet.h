@@ -48,7 +48,7 @@ struct TinyRun {
 /// delivered.
 struct TinyProcess {
   std::string id, host, profile;
-  bool scorer = false, on_gpu = false;
+  bool metric_process = false, on_gpu = false;
   bool dead = false;    ///< the message of its end is under way
   bool engine = false;  ///< its hello named an engine
   bool follows = true;
@@ -83,7 +83,7 @@ class TinyFleet {
   std::set<std::string> untrusted;
   std::set<std::string> dropped;  ///< fingerprints of staged checkpoints
   int64_t events = 0;
-  int64_t copies = 0, relieved = 0, withdrawn = 0, abandoned = 0;  ///< counts of these events
+  int64_t backups = 0, stolen = 0, revoked = 0, abandoned = 0;  ///< counts of these events
   /// Deliver makes processes say hello, load and ask without delay.
   bool prompt = true;
   std::function<void(TinyProcess*)> on_load;   ///< called instead of loading
@@ -92,7 +92,7 @@ class TinyFleet {
   std::string unstartable;                     ///< the host cannot start this process
 
   // events
-  void AddHost(const std::string& name, std::vector<std::string> devices, int scorers = 0);
+  void AddHost(const std::string& name, std::vector<std::string> devices, int metric_processes = 0);
   /// The host's agent begins anew: with its processes, which hold nothing then, or without them.
   void AgentAnew(const std::string& name, bool with_processes);
   void HostIs(const std::string& name, HostNews news);
@@ -144,8 +144,8 @@ class TinyFleet {
               const LeasedSlice& slice);
   void OnTrialEnd(const std::string& worker, const HeldTrial& held, bool failed, bool retry);
   void OnTrialBeat(const std::string& worker, const HeldTrial& held, int64_t done, int64_t since);
-  void OnJobEnd(const std::string& scorer, int64_t run, const MetricJob& job, bool fails);
-  void Withdrawals(TinyRun* run);
+  void OnJobEnd(const std::string& metric_process, int64_t run, const MetricJob& job, bool fails);
+  void Revocations(TinyRun* run);
   void Send(TinyProcess* from, std::function<void()> message) {
     from->outbox.push_back(std::move(message));
   }

@@ -9,10 +9,15 @@ namespace evald {
 
 // ---- hosts
 
-void TinyFleet::AddHost(const std::string& name, std::vector<std::string> devices, int scorers) {
+void TinyFleet::AddHost(const std::string& name, std::vector<std::string> devices,
+                        int metric_processes) {
   const bool local = name == "local";
-  specs_[name] = {name,    local ? "" : name + ".",   local, std::move(devices),
-                  scorers, untrusted.count(name) == 0};
+  specs_[name] = {name,
+                  local ? "" : name + ".",
+                  local,
+                  std::move(devices),
+                  metric_processes,
+                  untrusted.count(name) == 0};
   machine.HostAdded(specs_.at(name), now);
   Settle();
   AgentAnew(name, false);
@@ -63,7 +68,7 @@ void TinyFleet::HostIs(const std::string& name, HostNews news) {
 void TinyFleet::Hello(TinyProcess* process) {
   process->engine = true;
   Send(process, [this, id = process->id] { machine.Heard(id, news::Hello{true}, now); });
-  if (process->scorer && prompt) Want(process);
+  if (process->metric_process && prompt) Want(process);
 }
 
 void TinyFleet::Loaded(TinyProcess* process) {
@@ -84,10 +89,10 @@ void TinyFleet::Want(TinyProcess* process) {
 void TinyFleet::Beat(TinyProcess* process) {
   for (auto& [number, run] : runs) {
     if (away.count(process->host) > 0) continue;
-    (process->scorer ? run.machine.ScorerHeard(NumberOf(process->id), now)
-                     : run.machine.WorkerHeard(NumberOf(process->id), now));
+    (process->metric_process ? run.machine.MetricProcessHeard(NumberOf(process->id), now)
+                             : run.machine.WorkerHeard(NumberOf(process->id), now));
   }
-  if (process->scorer) return;
+  if (process->metric_process) return;
   if (process->leases.empty()) {
     process->offered = true;
     return Send(process, [this, id = process->id] { machine.Heard(id, news::Idle{}, now); });
@@ -189,12 +194,12 @@ void TinyFleet::Deliver() {
 void TinyFleet::Tick() {
   for (auto& [number, run] : runs) {
     if (run.view.ending) continue;
-    Withdrawals(&run);
+    Revocations(&run);
     const char* why = "it has been silent for too long";
     for (const Holder worker : run.machine.SilentWorkers(now))
       machine.Hung(NameOf(worker), why, now);
-    for (const Holder scorer : run.machine.SilentScorers(now))
-      machine.Hung(NameOf(scorer), why, now);
+    for (const Holder metric_process : run.machine.SilentMetricProcesses(now))
+      machine.Hung(NameOf(metric_process), why, now);
     Settle();
     Changed(number);
   }
@@ -210,8 +215,8 @@ void TinyFleet::Pass(double seconds) {
     for (const auto& [id, process] : processes) {
       if (!process->dead && process->engine && away.count(process->host) == 0) {
         for (auto& [number, run] : runs) {
-          (process->scorer ? run.machine.ScorerHeard(NumberOf(id), now)
-                           : run.machine.WorkerHeard(NumberOf(id), now));
+          (process->metric_process ? run.machine.MetricProcessHeard(NumberOf(id), now)
+                                   : run.machine.WorkerHeard(NumberOf(id), now));
         }
       }
     }
@@ -238,7 +243,7 @@ void TinyFleet::Works(const std::string& id) {
   TinyProcess& process = At(id);
   while (!process.leases.empty()) EndSlice(&process);
   while (!process.jobs.empty()) EndJob(&process);
-  if (process.asked == 0 && (process.loaded || process.scorer)) Want(&process);
+  if (process.asked == 0 && (process.loaded || process.metric_process)) Want(&process);
   Deliver();
 }
 

@@ -300,11 +300,11 @@ TEST(RunMachine, AnEarlierLifeIsNotDoneAgain) {
   EXPECT_EQ(jobs, (std::set<int64_t>{1, 4}));
 }
 
-// Workers and scorers die, and report late or twice. Copies of late trials come first or last, in
-// any order. Every document is committed by exactly one file and scored exactly once, and the run
-// completes. As in the database, the first file of a document counts.
+// Workers and metric processes die, and report late or twice. Backups of late trials come first or
+// last, in any order. Every document is committed by exactly one file and scored exactly once, and
+// the run completes. As in the database, the first file of a document counts.
 TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
-  int shortened = 0, copied = 0, withdrawn = 0;
+  int shortened = 0, copied = 0, revoked = 0;
   for (unsigned seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
@@ -324,14 +324,14 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
       const Holder worker = NumberOf("w" + name), metrics = NumberOf("m" + name);
       switch (random() % 9) {
         case 8:
-          if (const auto lease = machine.LeaseCopy(worker, now)) {
+          if (const auto lease = machine.LeaseBackup(worker, now)) {
             reports.push_back({worker, *lease});
-            ASSERT_TRUE(machine.is_copy(lease->trial));
+            ASSERT_TRUE(machine.is_backup(lease->trial));
             ++copied;
           }
-          for (const WithdrawOrder& order : machine.TakeWithdrawn()) {
+          for (const RevokeOrder& order : machine.TakeRevoked()) {
             ASSERT_FALSE(machine.trials().Holds(order.trial, order.attempt));
-            ++withdrawn;
+            ++revoked;
           }
           break;
         case 0:
@@ -342,15 +342,15 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
           if (random() % 8 == 0) machine.WorkerLost(worker, "killed");
           break;
         case 2:
-          if (random() % 8 == 0) machine.ScorerLost(metrics, "killed");
+          if (random() % 8 == 0) machine.MetricProcessLost(metrics, "killed");
           break;
         case 3:
           if (const auto job = machine.LeaseJob(metrics, now)) jobs.emplace_back(metrics, *job);
           break;
         case 4: {
           if (jobs.empty()) break;
-          const auto [scorer, job] = jobs[random() % jobs.size()];
-          if (!machine.JobDone(scorer, job.job, job.job_attempt)) break;
+          const auto [metric_process, job] = jobs[random() % jobs.size()];
+          if (!machine.JobDone(metric_process, job.job, job.job_attempt)) break;
           for (const int64_t d : List(job.documents)) ++scored[{job.task, d}];
           machine.ScoresCommitted(job.task, List(job.documents));
           break;
@@ -397,7 +397,7 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
   }
   EXPECT_GT(shortened, 100);
   EXPECT_GT(copied, 100);
-  EXPECT_GT(withdrawn, 50);
+  EXPECT_GT(revoked, 50);
 }
 
 // One trial of ten documents of a second each, on one of two workers, at time 0.
@@ -423,64 +423,65 @@ struct Straggler {
 
 TEST(RunMachine, WhatIsLateIsLeasedASecondTimeToWhoIsIdle) {
   Straggler s;
-  EXPECT_FALSE(s.machine.LeaseCopy("idle"_p, s.kSecond)) << "it is not late";
-  EXPECT_FALSE(s.machine.LeaseCopy("slow"_p, s.kLate)) << "nobody helps itself";
-  const auto copy = s.machine.LeaseCopy("idle"_p, s.kLate);
-  ASSERT_TRUE(copy) << "also when it has said nothing for long";
-  EXPECT_NE(copy->trial, s.lease.trial);
-  EXPECT_EQ(copy->slices[0].documents, (DocumentRange{0, 10}));
-  EXPECT_EQ(FileOf(s.machine, *copy, copy->slices[0]), "generations/t/1.1-0.jsonl");
-  EXPECT_EQ(copy->slices[0].salvage, (std::vector<std::string>{"generations/t/0.1-0.jsonl",
-                                                               "generations/t/0.1-0.jsonl.part"}));
-  EXPECT_FALSE(s.machine.LeaseCopy("third"_p, s.kLate)) << "one copy at a time";
-  EXPECT_TRUE(s.machine.Relieve("third"_p, s.kLate).empty());
+  EXPECT_FALSE(s.machine.LeaseBackup("idle"_p, s.kSecond)) << "it is not late";
+  EXPECT_FALSE(s.machine.LeaseBackup("slow"_p, s.kLate)) << "nobody helps itself";
+  const auto backup = s.machine.LeaseBackup("idle"_p, s.kLate);
+  ASSERT_TRUE(backup) << "also when it has said nothing for long";
+  EXPECT_NE(backup->trial, s.lease.trial);
+  EXPECT_EQ(backup->slices[0].documents, (DocumentRange{0, 10}));
+  EXPECT_EQ(FileOf(s.machine, *backup, backup->slices[0]), "generations/t/1.1-0.jsonl");
+  EXPECT_EQ(
+      backup->slices[0].salvage,
+      (std::vector<std::string>{"generations/t/0.1-0.jsonl", "generations/t/0.1-0.jsonl.part"}));
+  EXPECT_FALSE(s.machine.LeaseBackup("third"_p, s.kLate)) << "one backup at a time";
+  EXPECT_TRUE(s.machine.Steal("third"_p, s.kLate).empty());
 }
 
 TEST(RunMachine, TheCopyComesFirst) {
   Straggler s;
-  const TrialLease copy = *s.machine.LeaseCopy("idle"_p, s.kLate);
-  EXPECT_TRUE(s.machine.SliceReported("idle"_p, copy.trial, copy.attempt, 0, {0, 10}));
-  const auto withdrawn = s.machine.TakeWithdrawn();
-  ASSERT_EQ(withdrawn.size(), 1u);
-  EXPECT_EQ(withdrawn[0].worker, "slow"_p);
-  EXPECT_EQ(withdrawn[0].trial, s.lease.trial);
-  EXPECT_EQ(withdrawn[0].attempt, s.lease.attempt);
+  const TrialLease backup = *s.machine.LeaseBackup("idle"_p, s.kLate);
+  EXPECT_TRUE(s.machine.SliceReported("idle"_p, backup.trial, backup.attempt, 0, {0, 10}));
+  const auto revoked = s.machine.TakeRevoked();
+  ASSERT_EQ(revoked.size(), 1u);
+  EXPECT_EQ(revoked[0].worker, "slow"_p);
+  EXPECT_EQ(revoked[0].trial, s.lease.trial);
+  EXPECT_EQ(revoked[0].attempt, s.lease.attempt);
   EXPECT_FALSE(s.machine.SliceReported("slow"_p, s.lease.trial, s.lease.attempt, 0, {0, 10}))
       << "a duplicate";
   EXPECT_FALSE(s.machine.TrialDone("slow"_p, s.lease.trial, s.lease.attempt));
-  EXPECT_TRUE(s.machine.TrialDone("idle"_p, copy.trial, copy.attempt));
+  EXPECT_TRUE(s.machine.TrialDone("idle"_p, backup.trial, backup.attempt));
   EXPECT_TRUE(s.machine.trials_idle());
   EXPECT_TRUE(s.machine.missing().empty());
 }
 
 TEST(RunMachine, TheOriginalComesFirst) {
   Straggler s;
-  const TrialLease copy = *s.machine.LeaseCopy("idle"_p, s.kLate);
+  const TrialLease backup = *s.machine.LeaseBackup("idle"_p, s.kLate);
   EXPECT_TRUE(s.machine.SliceReported("slow"_p, s.lease.trial, s.lease.attempt, 0, {0, 10}));
-  const auto withdrawn = s.machine.TakeWithdrawn();
-  ASSERT_EQ(withdrawn.size(), 1u);
-  EXPECT_EQ(withdrawn[0].worker, "idle"_p);
-  EXPECT_EQ(withdrawn[0].trial, copy.trial);
-  EXPECT_FALSE(s.machine.SliceReported("idle"_p, copy.trial, copy.attempt, 0, {0, 10}));
+  const auto revoked = s.machine.TakeRevoked();
+  ASSERT_EQ(revoked.size(), 1u);
+  EXPECT_EQ(revoked[0].worker, "idle"_p);
+  EXPECT_EQ(revoked[0].trial, backup.trial);
+  EXPECT_FALSE(s.machine.SliceReported("idle"_p, backup.trial, backup.attempt, 0, {0, 10}));
   EXPECT_TRUE(s.machine.TrialDone("slow"_p, s.lease.trial, s.lease.attempt));
   EXPECT_TRUE(s.machine.trials_idle());
 }
 
 TEST(RunMachine, ACopyThatFailsIsNoFailureOfItsTrial) {
   Straggler s(1);
-  for (int copies = 0; copies < Doubling::kCopiesMax; ++copies) {
-    const auto copy = s.machine.LeaseCopy("idle"_p, s.kLate);
-    ASSERT_TRUE(copy);
-    if (copies == 0) {
+  for (int backups = 0; backups < Backups::kBackupsMax; ++backups) {
+    const auto backup = s.machine.LeaseBackup("idle"_p, s.kLate);
+    ASSERT_TRUE(backup);
+    if (backups == 0) {
       EXPECT_TRUE(
-          s.machine.TrialFailed("idle"_p, copy->trial, copy->attempt, "out of memory", true));
+          s.machine.TrialFailed("idle"_p, backup->trial, backup->attempt, "out of memory", true));
     } else {
       s.machine.WorkerLost("idle"_p, "killed");
     }
     EXPECT_FALSE(s.machine.has_trials());
-    EXPECT_FALSE(s.machine.SliceReported("idle"_p, copy->trial, copy->attempt, 0, {0, 10}));
+    EXPECT_FALSE(s.machine.SliceReported("idle"_p, backup->trial, backup->attempt, 0, {0, 10}));
   }
-  EXPECT_FALSE(s.machine.LeaseCopy("idle"_p, 10 * s.kLate)) << "enough of them";
+  EXPECT_FALSE(s.machine.LeaseBackup("idle"_p, 10 * s.kLate)) << "enough of them";
   EXPECT_TRUE(s.machine.SliceReported("slow"_p, s.lease.trial, s.lease.attempt, 0, {0, 10}));
   EXPECT_TRUE(s.machine.TrialDone("slow"_p, s.lease.trial, s.lease.attempt));
   EXPECT_TRUE(s.machine.missing().empty());
@@ -488,25 +489,25 @@ TEST(RunMachine, ACopyThatFailsIsNoFailureOfItsTrial) {
 
 TEST(RunMachine, TheCopySavesWhatItsTrialLost) {
   Straggler s(1);
-  const TrialLease copy = *s.machine.LeaseCopy("idle"_p, s.kLate);
+  const TrialLease backup = *s.machine.LeaseBackup("idle"_p, s.kLate);
   s.machine.WorkerLost("slow"_p, "killed");
   EXPECT_EQ(s.machine.missing().size(), 1u) << "one attempt was all";
-  EXPECT_TRUE(s.machine.SliceReported("idle"_p, copy.trial, copy.attempt, 0, {0, 10}));
-  EXPECT_TRUE(s.machine.TrialDone("idle"_p, copy.trial, copy.attempt));
+  EXPECT_TRUE(s.machine.SliceReported("idle"_p, backup.trial, backup.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.TrialDone("idle"_p, backup.trial, backup.attempt));
   EXPECT_TRUE(s.machine.missing().empty());
-  EXPECT_TRUE(s.machine.TakeWithdrawn().empty()) << "nobody has it any more";
+  EXPECT_TRUE(s.machine.TakeRevoked().empty()) << "nobody has it any more";
   EXPECT_TRUE(s.machine.trials_idle());
 }
 
 TEST(RunMachine, ATrialThatWaitsAgainIsNotBegunOnceItsCopyIsThere) {
   Straggler s;
-  const TrialLease copy = *s.machine.LeaseCopy("idle"_p, s.kLate);
+  const TrialLease backup = *s.machine.LeaseBackup("idle"_p, s.kLate);
   s.machine.WorkerLost("slow"_p, "killed");
   EXPECT_TRUE(s.machine.has_trials());
-  EXPECT_TRUE(s.machine.SliceReported("idle"_p, copy.trial, copy.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.SliceReported("idle"_p, backup.trial, backup.attempt, 0, {0, 10}));
   EXPECT_FALSE(s.machine.has_trials());
   EXPECT_FALSE(s.machine.LeaseTrial("third"_p, s.kLate));
-  EXPECT_TRUE(s.machine.TrialDone("idle"_p, copy.trial, copy.attempt));
+  EXPECT_TRUE(s.machine.TrialDone("idle"_p, backup.trial, backup.attempt));
   EXPECT_TRUE(s.machine.trials_idle());
 }
 
@@ -543,22 +544,22 @@ TEST(RunMachine, AnIdleWorkerIsGivenHalfOfWhatAnotherHasNotBegun) {
   machine.Plan(setup);
   const TrialLease lease = *machine.LeaseTrial("slow"_p, 0);
   ASSERT_EQ(lease.slices[0].documents, (DocumentRange{0, 100}));
-  EXPECT_TRUE(machine.Relieve("idle"_p, 0).empty()) << "nobody has said how far it is";
+  EXPECT_TRUE(machine.Steal("idle"_p, 0).empty()) << "nobody has said how far it is";
   // 18 documents, and 2 in the engine
   machine.Progressed("slow"_p, lease.trial, lease.attempt, 36, 0, 1'000'000);
-  const auto orders = machine.Relieve("idle"_p, 1'000'000);
+  const auto orders = machine.Steal("idle"_p, 1'000'000);
   ASSERT_EQ(orders.size(), 1u);
   EXPECT_EQ(orders[0].worker, "slow"_p);
   EXPECT_EQ(orders[0].trial, lease.trial);
   EXPECT_EQ(orders[0].first, 0);
   EXPECT_EQ(orders[0].end, 60) << "half of 20 to 100";
-  EXPECT_TRUE(machine.Relieve("idle"_p, 1'100'000).empty()) << "it waits for the answer";
+  EXPECT_TRUE(machine.Steal("idle"_p, 1'100'000).empty()) << "it waits for the answer";
   EXPECT_TRUE(machine.Shortened("slow"_p, lease.trial, lease.attempt, 0, 0, 70))
       << "more was begun than believed";
-  EXPECT_TRUE(machine.Relieve("idle"_p, 1'200'000).empty()) << "there is something to lease";
+  EXPECT_TRUE(machine.Steal("idle"_p, 1'200'000).empty()) << "there is something to lease";
   EXPECT_EQ(machine.LeaseTrial("idle"_p, 1'200'000)->slices[0].documents, (DocumentRange{70, 100}));
   machine.Progressed("slow"_p, lease.trial, lease.attempt, 138, 0, 1'300'000);
-  EXPECT_TRUE(machine.Relieve("third"_p, 1'300'000).empty())
+  EXPECT_TRUE(machine.Steal("third"_p, 1'300'000).empty())
       << "all is begun, and of the other's nothing is known";
 }
 

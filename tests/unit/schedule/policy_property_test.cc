@@ -1,6 +1,6 @@
 // Conditions that hold for every policy, in whatever order events come. A driver plays devices that
 // ask, trials that end or fail, devices that are lost and added, and estimates that change. If the
-// policy has late trials computed twice, their copies come first or last, fail or are lost.
+// policy has late trials computed twice, their backups come first or last, fail or are lost.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "orchestrator/schedule/doubling.h"
+#include "orchestrator/schedule/backups.h"
 #include "orchestrator/schedule/policy.h"
 
 namespace evald {
@@ -45,14 +45,14 @@ class Driver {
     ASSERT_EQ(work_.documents(), 0);
     for (int d = 0; d < work_.devices(); ++d) ASSERT_TRUE(policy_->Next(work_, d).empty());
   }
-  int64_t copies() const { return copies_; }
+  int64_t backups() const { return copies_; }
 
  private:
   struct Trial {
     std::vector<std::pair<size_t, DocumentRange>> documents;
     int64_t number = 0;
-    int64_t partner = -1;  // its live copy, or its original
-    bool copy = false;
+    int64_t counterpart = -1;  // its live backup, or its original
+    bool backup = false;
     double since = 0;
   };
 
@@ -133,7 +133,7 @@ class Driver {
       if (std::string(policy_->name()) != "round-robin") {
         ASSERT_EQ(work_.documents(), 0) << "a device starves";
       }
-      if (policy_->doubles_stragglers() && work_.documents() == 0) Copy(device);
+      if (policy_->backs_up_stragglers() && work_.documents() == 0) Copy(device);
       return;
     }
     Trial trial;
@@ -171,12 +171,12 @@ class Driver {
   void Report(int device) {
     std::vector<BegunTrial> begun;
     for (const Trial& trial : busy_[static_cast<size_t>(device)]) {
-      if (trial.copy || trial.partner >= 0) continue;
+      if (trial.backup || trial.counterpart >= 0) continue;
       FreshSeconds fresh(costs_.lease_s);
       for (const auto& [task, range] : trial.documents) fresh.Add(costs_of_, task, range.size());
       begun.push_back({trial.number, trial.since, fresh.total()});
     }
-    doubling_.Report(now_, device, begun);
+    backups_.Report(now_, device, begun);
   }
 
   Trial* Find(int64_t number) {
@@ -190,28 +190,28 @@ class Driver {
 
   // Computes another device's late trial a second time.
   void Copy(int device) {
-    const auto late = doubling_.Next(now_, device, [this](int of) { Report(of); });
+    const auto late = backups_.Next(now_, device, [this](int of) { Report(of); });
     if (!late) return;
     ASSERT_NE(late->device, device);
     ASSERT_LE(late->at, now_);
     Trial* of = Find(late->trial);
-    ASSERT_NE(of, nullptr) << "a copy of what has ended";
-    ASSERT_FALSE(of->copy);
-    ASSERT_LT(of->partner, 0) << "two copies at once";
-    Trial copy{of->documents, trials_++, of->number, true, now_};
-    of->partner = copy.number;
-    for (const auto& [task, range] : copy.documents) {
+    ASSERT_NE(of, nullptr) << "a backup of what has ended";
+    ASSERT_FALSE(of->backup);
+    ASSERT_LT(of->counterpart, 0) << "two backups at once";
+    Trial backup{of->documents, trials_++, of->number, true, now_};
+    of->counterpart = backup.number;
+    for (const auto& [task, range] : backup.documents) {
       for (int64_t d = range.first; d < range.end; ++d)
         doubled_[task][static_cast<size_t>(d)] = true;
     }
-    busy_[static_cast<size_t>(device)].push_back(std::move(copy));
+    busy_[static_cast<size_t>(device)].push_back(std::move(backup));
     Report(late->device);
     ++copies_;
   }
 
   void Part(const Trial& trial) {
-    if (trial.partner < 0) return;
-    if (Trial* partner = Find(trial.partner)) partner->partner = -1;
+    if (trial.counterpart < 0) return;
+    if (Trial* counterpart = Find(trial.counterpart)) counterpart->counterpart = -1;
   }
 
   // The first commit counts, so a document that was computed twice may be committed already.
@@ -240,15 +240,15 @@ class Driver {
     const Trial trial = trials.front();
     for (const auto& [task, range] : trial.documents) {
       for (int64_t d = range.first; d < range.end; ++d) {
-        // Other holders keep the documents: those of a copy belong to its trial.
-        if (!trial.copy || trial.partner >= 0) held_[task][static_cast<size_t>(d)] = false;
+        // Other holders keep the documents: those of a backup belong to its trial.
+        if (!trial.backup || trial.counterpart >= 0) held_[task][static_cast<size_t>(d)] = false;
         Commit(task, d);
       }
     }
     trials.erase(trials.begin());
-    if (Below(2) == 0) doubling_.Measured(device, 0.1 * Below(50), 0.1 * Below(50));
-    for (std::vector<Trial>& others : busy_) {  // the partner is withdrawn
-      std::erase_if(others, [&](const Trial& other) { return other.number == trial.partner; });
+    if (Below(2) == 0) backups_.Measured(device, 0.1 * Below(50), 0.1 * Below(50));
+    for (std::vector<Trial>& others : busy_) {  // the counterpart is revoked
+      std::erase_if(others, [&](const Trial& other) { return other.number == trial.counterpart; });
     }
   }
 
@@ -259,7 +259,7 @@ class Driver {
     const Trial trial = trials.back();
     trials.pop_back();
     Part(trial);
-    if (!trial.copy) GiveBack(trial);
+    if (!trial.backup) GiveBack(trial);
   }
 
   void GiveBack(const Trial& trial) {
@@ -281,11 +281,11 @@ class Driver {
     const auto lost = busy_.begin() + Below(static_cast<int>(busy_.size()));
     for (const Trial& trial : *lost) {
       Part(trial);
-      if (!trial.copy) GiveBack(trial);
+      if (!trial.backup) GiveBack(trial);
     }
     busy_.erase(lost);
     // Devices have new numbers, so their earlier reports belong to others.
-    for (int d = 0; d <= static_cast<int>(busy_.size()); ++d) doubling_.Forget(d);
+    for (int d = 0; d <= static_cast<int>(busy_.size()); ++d) backups_.Forget(d);
     for (int d = 0; d < static_cast<int>(busy_.size()); ++d) Report(d);
     work_.SetDevices(static_cast<int>(busy_.size()));
   }
@@ -317,7 +317,7 @@ class Driver {
   std::vector<std::vector<bool>> held_;     // by task and document
   std::vector<std::vector<bool>> doubled_;  // by task and document: whether it was copied
   Corrections costs_of_;
-  Doubling doubling_;
+  Backups backups_;
   double now_ = 0;
   int64_t trials_ = 0, copies_ = 0;
   int64_t committed_ = 0, all_ = 0;
@@ -326,15 +326,15 @@ class Driver {
 class EveryPolicy : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryPolicy, GivesEveryDocumentOnceWhateverHappens) {
-  int64_t copies = 0;
+  int64_t backups = 0;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Driver driver(GetParam(), seed);
     driver.Play();
     if (HasFatalFailure()) return;
-    copies += driver.copies();
+    backups += driver.backups();
   }
-  EXPECT_EQ(copies > 1000, MakePolicy(GetParam())->doubles_stragglers()) << copies;
+  EXPECT_EQ(backups > 1000, MakePolicy(GetParam())->backs_up_stragglers()) << backups;
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy, testing::ValuesIn(PolicyNames()),

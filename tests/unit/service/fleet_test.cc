@@ -259,7 +259,7 @@ TEST_F(LyingHostTest, EndsNoTrialThatItDoesNotHold) {
   host_.Says("w0", DoneOf(lease));
   host_.Says("w0", protocol::TrialDone{lease.trial, lease.attempt, 1});
   EXPECT_TRUE(Holders(*run).empty());
-  Until([&] { return run->View(0).wants_scorers; });
+  Until([&] { return run->View(0).wants_metric_processes; });
 }
 
 TEST_F(LyingHostTest, ThatRefusesALoadGetsNothingMoreOfTheRunAndTheOthersGoOn) {
@@ -330,7 +330,7 @@ TEST_F(LyingHostTest, ThatReportsAFileThatIsNotThereHasItsSliceDoneAgain) {
   const protocol::Lease again = host_.Sent<protocol::Lease>().back();
   host_.Says("w0", DoneOf(again));  // this report is believed
   host_.Says("w0", protocol::TrialDone{again.trial, again.attempt, 1});
-  Until([&] { return run->View(0).wants_scorers; });
+  Until([&] { return run->View(0).wants_metric_processes; });
 }
 
 TEST_F(LyingHostTest, WhoseFileIsThereHasItCommitted) {
@@ -340,7 +340,7 @@ TEST_F(LyingHostTest, WhoseFileIsThereHasItCommitted) {
   WriteAnswers(&done);
   liar_.Says("w0", done);
   liar_.Says("w0", protocol::TrialDone{lease.trial, lease.attempt, 1e8});
-  Until([&] { return run->View(0).wants_scorers; });
+  Until([&] { return run->View(0).wants_metric_processes; });
   EXPECT_TRUE(run->View(0).doubted.empty());
 }
 
@@ -405,7 +405,7 @@ TEST_F(FleetTest, WhatFailsOverAMetricJobEndsTheRunThatItIsOf) {
   ASSERT_EQ(leases.size(), 1u);
   ASSERT_EQ(leases[0].run, second->id());
   EndTrial(leases[0]);
-  Until([&] { return second->View(0).wants_scorers; });
+  Until([&] { return second->View(0).wants_metric_processes; });
   host_.refuses = RefusesFor<protocol::Job>(second->id());
   host_.Says("m0", protocol::Hello{protocol::kVersion, "metric", "m0", 2, Json::object(), ""});
   host_.Says("m0", protocol::Want{1});
@@ -422,8 +422,8 @@ TEST_F(FleetTest, UsersShareTheMetricProcesses) {
     host_.Says("w0", protocol::Want{1});
     const auto leases = host_.Sent<protocol::Lease>();
     for (; given < leases.size(); ++given) EndTrial(leases[given]);
-    return first->View(0).wants_scorers && second->View(0).wants_scorers &&
-           third->View(0).wants_scorers;
+    return first->View(0).wants_metric_processes && second->View(0).wants_metric_processes &&
+           third->View(0).wants_metric_processes;
   });
   host_.Says("m0", protocol::Hello{protocol::kVersion, "metric", "m0", 2, Json::object(), ""});
   host_.Says("m0", protocol::Want{1});

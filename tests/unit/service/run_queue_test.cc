@@ -91,7 +91,7 @@ TEST_F(RunQueueTest, RisingPrioritiesGiveOneUserNoMoreThanTwiceThePlaces) {
 }
 
 TEST_F(RunQueueTest, ARunWithoutRoomIsPassed) {
-  Stage(Add("big", "mal", 50))->no_room = true;
+  Stage(Add("big", "mal", 50))->no_space = true;
   EXPECT_EQ(Next(2), "none");
   Stage(Add("ada1", "ada"));
   EXPECT_EQ(Next(2), "ada1");
@@ -99,7 +99,7 @@ TEST_F(RunQueueTest, ARunWithoutRoomIsPassed) {
 
 TEST_F(RunQueueTest, ARunWithoutRoomIsNotPassedForEver) {
   QueuedRun* big = Stage(Add("big", "mal"));
-  big->no_room = true;
+  big->no_space = true;
   Stage(Add("ada1", "ada"));
   Start("ada1");
   Stage(Add("ada2", "ada"));
@@ -119,14 +119,14 @@ TEST_F(RunQueueTest, ARunWithoutRoomIsNotPassedForEver) {
 
 TEST_F(RunQueueTest, OnlyRunsAtWorkReleaseRoom) {
   Stage(Add("ada1", "ada"));
-  EXPECT_FALSE(queue_.RoomMayCome());
+  EXPECT_FALSE(queue_.SpaceMayCome());
   Start("ada1");
-  EXPECT_TRUE(queue_.RoomMayCome());
+  EXPECT_TRUE(queue_.SpaceMayCome());
   queue_.Find("ada1")->paused = true;
-  EXPECT_FALSE(queue_.RoomMayCome());
+  EXPECT_FALSE(queue_.SpaceMayCome());
   Add("ada2", "ada");
   Start("ada2");  // nothing is staged for this run
-  EXPECT_FALSE(queue_.RoomMayCome());
+  EXPECT_FALSE(queue_.SpaceMayCome());
 }
 
 TEST_F(RunQueueTest, APausedRunIsAskedForItsRoomAndThenReleasesIt) {
@@ -138,7 +138,7 @@ TEST_F(RunQueueTest, APausedRunIsAskedForItsRoomAndThenReleasesIt) {
   }
   EXPECT_EQ(queue_.NextToYield(*waiting), nullptr) << "runs at work keep their room";
   for (const char* id : {"urgent", "oldest", "newest"}) queue_.Find(id)->paused = true;
-  EXPECT_FALSE(queue_.RoomMayCome());
+  EXPECT_FALSE(queue_.SpaceMayCome());
   EXPECT_EQ(queue_.NextToYield(*waiting)->id, "oldest");
   Stage(Add("own", "bob"))->config.checkpoint = "/own";
   Start("own");
@@ -148,14 +148,14 @@ TEST_F(RunQueueTest, APausedRunIsAskedForItsRoomAndThenReleasesIt) {
   EXPECT_FALSE(queue_.AnyYields());
   queue_.Find("own")->yields = true;
   EXPECT_TRUE(queue_.AnyYields());
-  EXPECT_TRUE(queue_.RoomMayCome());
+  EXPECT_TRUE(queue_.SpaceMayCome());
   EXPECT_EQ(queue_.NextToYield(*waiting)->id, "oldest");
-  EXPECT_EQ(queue_.WhoHoldsRoom(),
+  EXPECT_EQ(queue_.WhoHoldsSpace(),
             "run own (paused; gives its space up once its trials and scores under way are done), "
             "run urgent (paused), run oldest (paused), run newest (paused)");
   queue_.Find("own")->evaluation = nullptr;
   EXPECT_FALSE(queue_.AnyYields());
-  EXPECT_FALSE(queue_.RoomMayCome());
+  EXPECT_FALSE(queue_.SpaceMayCome());
 }
 
 TEST_F(RunQueueTest, APausedRunKeepsRoomThatARunAtWorkNeedsToo) {
@@ -186,7 +186,7 @@ TEST_F(RunQueueTest, UsersTakeTurnsInLookingForRoom) {
   const std::pair<const char*, int64_t> looked[] = {{"ada", 5}, {"ada", 2}, {"bob", 4}};
   for (const auto& [user, at] : looked) {
     QueuedRun* run = Add(user + std::to_string(at), user);
-    run->no_room = true;
+    run->no_space = true;
     run->looked_us = at;
   }
   EXPECT_EQ(queue_.LookedAtLongestAgo()->id, "bob4");

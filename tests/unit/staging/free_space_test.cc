@@ -23,7 +23,7 @@ using testing::Put;
 
 class CgroupTest : public ::testing::Test {
  protected:
-  std::vector<RoomLimit> Limits() { return CgroupMemoryLimits(Proc(), temp_.path().string()); }
+  std::vector<SpaceLimit> Limits() { return CgroupMemoryLimits(Proc(), temp_.path().string()); }
   fs::path Proc() const { return temp_.path() / "proc"; }
   fs::path Mounted(const std::string& path) const { return temp_.path().string() + path; }
 
@@ -41,7 +41,7 @@ TEST_F(CgroupTest, Version2CountsEveryLevel) {
       "20000\n");
   Put(Mounted("/cg/jobs/one/memory.max"), "max\n");
   Put(Mounted("/cg/jobs/one/memory.current"), "1\n");
-  const std::vector<RoomLimit> limits = Limits();
+  const std::vector<SpaceLimit> limits = Limits();
   ASSERT_EQ(limits.size(), 1u);
   EXPECT_EQ(limits[0].free, 1000000u - (700000u - 120000u));
   EXPECT_EQ(limits[0].total, 1000000u);
@@ -57,7 +57,7 @@ TEST_F(CgroupTest, Version1AsInAContainer) {
   Put(Mounted("/memory/memory.usage_in_bytes"), "6000\n");
   Put(Mounted("/memory/memory.stat"),
       "inactive_file 9\ntotal_inactive_file 300\ntotal_active_file 200\n");
-  const std::vector<RoomLimit> limits = Limits();
+  const std::vector<SpaceLimit> limits = Limits();
   ASSERT_EQ(limits.size(), 1u);
   EXPECT_EQ(limits[0].free, 0u);
   Put(Mounted("/memory/memory.usage_in_bytes"), "4000\n");
@@ -85,7 +85,7 @@ TEST(MemoryLimits, TheLeastOfHostAndGroups) {
 }
 
 TEST(Room, TheRealHostHasLimits) {
-  const std::vector<RoomLimit> limits = RoomIn("/dev/shm");
+  const std::vector<SpaceLimit> limits = SpaceIn("/dev/shm");
   ASSERT_FALSE(limits.empty());
   EXPECT_FALSE(Shortage("/dev/shm", 0));
   const auto shortage = Shortage("/dev/shm", uint64_t{1} << 60);
@@ -181,7 +181,7 @@ TEST_F(SmallTmpfsTest, TheRoomIsTakenWhetherItIsWrittenOrNot) {
                                           {.name = "c", .bytes = 0}};
     const auto reserve = [&](const fs::path& target) {
       MakeTree(files, target);
-      Reservation(RoomTurn(root_, nullptr), files, target, 5 << 20).Finish();
+      Reservation(SpaceTurn(root_, nullptr), files, target, 5 << 20).Finish();
     };
     reserve(root_ / "first");
     if (UsedBytes(root_) < (5 << 20)) return "not taken";
@@ -199,11 +199,11 @@ TEST_F(SmallTmpfsTest, TheRoomIsTakenWhetherItIsWrittenOrNot) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(RoomTurn, OneAtATimeAndCancelled) {
+TEST(SpaceTurn, OneAtATimeAndCancelled) {
   const TemporaryFolder folder;
   std::atomic<bool> cancel{true};
-  const RoomTurn first(folder.path(), &cancel);
-  EXPECT_THAT(CaughtText([&] { RoomTurn(folder.path(), &cancel); }), HasSubstr("cancelled"));
+  const SpaceTurn first(folder.path(), &cancel);
+  EXPECT_THAT(CaughtText([&] { SpaceTurn(folder.path(), &cancel); }), HasSubstr("cancelled"));
 }
 
 // There is room for the checkpoint's files, and none for the record and the lease that are added at
@@ -232,12 +232,12 @@ TEST_F(SmallTmpfsTest, RoomIsLookedForInTheRoot) {
     const Stager stager(Keeping());
     const fs::path other = temp_.path() / "other";
     testing::PutWhole(other, Bytes(4'900'000, 2));
-    if (!stager.HasRoom(source_) || !stager.HasRoom(other)) return "it is empty";
+    if (!stager.HasSpace(source_) || !stager.HasSpace(other)) return "it is empty";
     auto staged = std::optional(stager.Stage(source_));
-    if (!stager.HasRoom(source_)) return "what is staged needs no room";
-    if (stager.HasRoom(other)) return "the other one does not fit beside a leased one";
+    if (!stager.HasSpace(source_)) return "what is staged needs no room";
+    if (stager.HasSpace(other)) return "the other one does not fit beside a leased one";
     staged->Release();
-    if (!stager.HasRoom(other)) return "kept ones would give way";
+    if (!stager.HasSpace(other)) return "kept ones would give way";
     return ListStaged(root_).size() == 1 ? "" : "a look changes nothing";
   });
   SKIP_WITHOUT_MOUNT(status);

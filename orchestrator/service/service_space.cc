@@ -9,64 +9,64 @@
 
 namespace evald {
 
-// Whether there is room to stage the run's checkpoint. A run without room waits until checkpoints
+// Whether there is space to stage the run's checkpoint. A run without space waits until checkpoints
 // of runs at work are dropped, until idle workers release their last checkpoint, and until paused
 // runs have given up their space. Others pass it. If waiting cannot help, staging starts and says
 // what is missing; also if the checkpoint or the staging root cannot be read. Looking takes time,
 // so the answer comes in a later call.
-bool Service::RoomFor(QueuedRun* run) {
-  if (!NeedsStaging(run->config) || room_for_ == run->number) return true;
-  if (!looking_for_room_) LookForRoom(run);
+bool Service::SpaceFor(QueuedRun* run) {
+  if (!NeedsStaging(run->config) || space_for_ == run->number) return true;
+  if (!looking_for_space_) LookForSpace(run);
   return false;
 }
 
-void Service::LookForRoom(QueuedRun* run) {
-  looking_for_room_ = true;
+void Service::LookForSpace(QueuedRun* run) {
+  looking_for_space_ = true;
   looking_since_us_ = run->looked_us = MonotonicMicros();
-  auto room = std::make_shared<bool>(true);
+  auto space = std::make_shared<bool>(true);
   looks_->Post(
-      [room, config = run->config, state = options_.state_dir] {
-        *room = Stager({.root = config.staging.root, .state = state, .roots = config.roots})
-                    .HasRoom(config.checkpoint);
+      [space, config = run->config, state = options_.state_dir] {
+        *space = Stager({.root = config.staging.root, .state = state, .roots = config.roots})
+                     .HasSpace(config.checkpoint);
       },
-      [this, room, number = run->number, id = run->id,
+      [this, space, number = run->number, id = run->id,
        releases = releases_](const std::optional<Error>& error) {
         if (error) log::Warn("run {}: {}", id, error->what());
-        OnRoom(number, *room, releases);
+        OnSpace(number, *space, releases);
       });
 }
 
-void Service::LookForRoomAgain() {
-  if (looking_for_room_) return;
+void Service::LookForSpaceAgain() {
+  if (looking_for_space_) return;
   QueuedRun* run = queue_.LookedAtLongestAgo();
-  if (run != nullptr && MonotonicMicros() - run->looked_us >= kRoomEveryMicros) LookForRoom(run);
+  if (run != nullptr && MonotonicMicros() - run->looked_us >= kSpaceEveryMicros) LookForSpace(run);
 }
 
 // `releases`: the releases that had begun when space was looked for. Later ones may not be in the
 // answer.
-void Service::OnRoom(int64_t number, bool room, int64_t releases) {
-  looking_for_room_ = false;
+void Service::OnSpace(int64_t number, bool space, int64_t releases) {
+  looking_for_space_ = false;
   if (QueuedRun* run = queue_.Find(number)) {
-    run->no_room = !room && RoomComes(*run, releases);
-    WaitFor(run, run->no_room ? RoomWaitedFor(*run) : "");
-    if (!run->no_room) room_for_ = number;
+    run->no_space = !space && SpaceComes(*run, releases);
+    WaitFor(run, run->no_space ? SpaceWaitedFor(*run) : "");
+    if (!run->no_space) space_for_ = number;
   }
   StartRuns();
-  room_for_ = 0;
+  space_for_ = 0;
 }
 
 // Whether waiting may give the run space. Asks idle workers and paused runs for theirs.
-bool Service::RoomComes(const QueuedRun& run, int64_t releases) {
+bool Service::SpaceComes(const QueuedRun& run, int64_t releases) {
   if (fleet_->FreeStaged() || releases_ != releases || queue_.AnyYields()) return true;
   if (QueuedRun* paused = queue_.NextToYield(run)) {
     Yield(paused, run.id);
     return true;
   }
-  return queue_.RoomMayCome();
+  return queue_.SpaceMayCome();
 }
 
-std::string Service::RoomWaitedFor(const QueuedRun& run) const {
-  const std::string holders = queue_.WhoHoldsRoom();
+std::string Service::SpaceWaitedFor(const QueuedRun& run) const {
+  const std::string holders = queue_.WhoHoldsSpace();
   return fmt::format(
       "space for its checkpoint in {}: {}", run.config.staging.root.string(),
       holders.empty() ? "that of a run that has ended is being freed" : "held by " + holders);

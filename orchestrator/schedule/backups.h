@@ -34,7 +34,7 @@ struct BegunTrial {
   double fresh_s = 0;  ///< seconds that the whole trial would take elsewhere
 };
 
-/// Decides which trials an idle device computes a second time. Copies are made only when no
+/// Decides which trials an idle device computes a second time. Backups are made only when no
 /// documents are open and no device has documents that are not begun. A trial is copied if its
 /// device is expected to end it clearly later than another device that began it now. The first
 /// commit counts (speculative execution: Dean and Ghemawat, 2004; by expected end: Zaharia et al.,
@@ -46,39 +46,39 @@ struct BegunTrial {
 /// long, and by more than `least_s`.
 ///
 /// The executor reports what each device has begun, and measures trials that ended. It asks Next
-/// for a device that got nothing else, leases the copy, and then forgets or reports anew the device
-/// that the copy was made from. A plain value; times are seconds of any one clock. With n devices a
-/// decision takes log n steps; a report takes as many, and one for each trial in it.
-class Doubling {
+/// for a device that got nothing else, leases the backup, and then forgets or reports anew the
+/// device that the backup was made from. A plain value; times are seconds of any one clock. With n
+/// devices a decision takes log n steps; a report takes as many, and one for each trial in it.
+class Backups {
  public:
   static constexpr double kLateFactor = 2;
-  /// The most copies of one trial, one after another.
-  static constexpr int kCopiesMax = 2;
+  /// The most backups of one trial, one after another.
+  static constexpr int kBackupsMax = 2;
 
-  explicit Doubling(double least_s = 1) : least_s_(least_s) {}
+  explicit Backups(double least_s = 1) : least_s_(least_s) {}
 
   /// The device took `device_s` for work that a device was expected to take `expected_s` for.
   void Measured(int device, double expected_s, double device_s);
   /// The device's time for the same work, as a multiple of the mean of all devices.
   double slowness(int device) const;
 
-  /// The trials that the device has at `now` and that have no copy. Replaces its earlier report.
+  /// The trials that the device has at `now` and that have no backup. Replaces its earlier report.
   void Report(double now, int device, const std::vector<BegunTrial>& begun);
   void Forget(int device);
 
   struct Late {
-    double at = 0;  ///< when the copy falls due
+    double at = 0;  ///< when the backup falls due
     int64_t trial = 0;
     int device = 0;
     bool operator<(const Late& other) const {
       return std::tie(at, trial, device) < std::tie(other.at, other.trial, other.device);
     }
   };
-  /// The trial whose copy has been due for longest and that `helper` does not hold itself. Reports
-  /// may be out of date: Next calls `report` for that trial's device, and for the device whose
-  /// report is oldest. `report` must Report the device anew.
+  /// The trial whose backup has been due for longest and that `helper` does not hold itself.
+  /// Reports may be out of date: Next calls `report` for that trial's device, and for the device
+  /// whose report is oldest. `report` must Report the device anew.
   std::optional<Late> Next(double now, int helper, const std::function<void(int device)>& report);
-  /// When the next copy falls due, unless a report changes that. Nothing if none will.
+  /// When the next backup falls due, unless a report changes that. Nothing if none will.
   std::optional<double> next_at() const;
 
  private:

@@ -1,21 +1,21 @@
-// Copies of late trials. A slice counts for whichever of the two commits it first.
+// Backups of late trials. A slice counts for whichever of the two commits it first.
 #include "orchestrator/run_machine/run_machine.h"
 
 namespace evald {
-bool RunMachine::is_copy(int64_t trial) const {
+bool RunMachine::is_backup(int64_t trial) const {
   const TrialState* of = trials_.Find(trial);
-  return of != nullptr && of->copy;
+  return of != nullptr && of->backup;
 }
 
-int64_t RunMachine::partner(int64_t trial) const {
+int64_t RunMachine::counterpart(int64_t trial) const {
   const TrialState* of = trials_.Find(trial);
-  return of == nullptr ? -1 : of->partner;
+  return of == nullptr ? -1 : of->counterpart;
 }
 
-// What the worker has begun has changed. While documents are open nobody asks for copies: the
+// What the worker has begun has changed. While documents are open nobody asks for backups: the
 // report waits.
 void RunMachine::NoteBegun(Holder worker, int64_t now) {
-  if (!policy_->doubles_stragglers()) return;
+  if (!policy_->backs_up_stragglers()) return;
   if (work_.documents() == 0) return ReportBegun(worker, now);
   const int device = DeviceOf(worker);
   const auto at = static_cast<size_t>(device);
@@ -35,11 +35,11 @@ void RunMachine::ReportUntold(int64_t now) {
 }
 
 void RunMachine::ReportBegun(Holder worker, int64_t now) {
-  if (!policy_->doubles_stragglers()) return;
+  if (!policy_->backs_up_stragglers()) return;
   std::vector<BegunTrial> begun;
   for (const int64_t number : trials_table_.ItemsOf(worker)) {
     const TrialState& trial = trials_.at(number);
-    if (trial.copy || trial.copies >= Doubling::kCopiesMax || trial.partner >= 0) continue;
+    if (trial.backup || trial.backups >= Backups::kBackupsMax || trial.counterpart >= 0) continue;
     if (AllReported(trial)) continue;  // it is about to report the trial done
     FreshSeconds fresh(lease_s_);
     for (const SliceState& slice : trial.slices) {
@@ -47,84 +47,85 @@ void RunMachine::ReportBegun(Holder worker, int64_t now) {
     }
     begun.push_back({number, Seconds(trial.since_us), fresh.total()});
   }
-  doubling_.Report(Seconds(now), DeviceOf(worker), begun);
+  backups_.Report(Seconds(now), DeviceOf(worker), begun);
 }
 
-std::optional<TrialLease> RunMachine::LeaseCopy(Holder worker, int64_t now) {
-  if (has_trials() || !policy_->doubles_stragglers() || ReliefOf(worker) > now) return std::nullopt;
+std::optional<TrialLease> RunMachine::LeaseBackup(Holder worker, int64_t now) {
+  if (has_trials() || !policy_->backs_up_stragglers() || StealWaitOf(worker) > now)
+    return std::nullopt;
   if (stealing_.Next(Seconds(now), DeviceOf(worker))) return std::nullopt;
   ReportUntold(now);
-  const auto of_device = doubling_.Next(Seconds(now), DeviceOf(worker), [&](int device) {
+  const auto of_device = backups_.Next(Seconds(now), DeviceOf(worker), [&](int device) {
     ReportBegun(worker_of_[static_cast<size_t>(device)], now);
   });
   if (!of_device) return std::nullopt;
   const int64_t of = of_device->trial;
-  const int64_t copy = next_trial_++;
+  const int64_t number = next_trial_++;
   TrialState& late = trials_.at(of);
-  ++late.copies;
+  ++late.backups;
   const auto [holder, attempt] = trials_table_.HolderOf(of).value();
-  trials_.Add(copy, {});
-  TrialState& twin = trials_.at(copy);
-  twin.copy = true;
+  trials_.Add(number, {});
+  TrialState& second = trials_.at(number);
+  second.backup = true;
   for (const SliceState& slice : late.slices) {
     if (slice.reported) continue;
-    twin.slices.push_back(slice);
+    second.slices.push_back(slice);
     // Documents in it need not be computed again
     const std::string file = FileOf(slice, of, attempt);
-    twin.slices.back().salvage.insert(twin.slices.back().salvage.end(), {file, file + ".part"});
+    second.slices.back().salvage.insert(second.slices.back().salvage.end(), {file, file + ".part"});
   }
-  late.partner = copy;
-  twin.partner = of;
-  const Grant grant = trials_table_.AddLeased(copy, copy, worker, now);
+  late.counterpart = number;
+  second.counterpart = of;
+  const Grant grant = trials_table_.AddLeased(number, number, worker, now);
   ReportBegun(holder, now);
   return LeaseOf(grant, now);
 }
 
-// Marks the slices that one of a trial and its copy has committed as reported in the other.
-// Withdraws the other if none is left.
+// Marks the slices that one of a trial and its backup has committed as reported in the other.
+// Revokes the other if none is left.
 void RunMachine::Supersede(int64_t trial, size_t task, DocumentRange documents) {
-  const int64_t other = trials_.at(trial).partner;
+  const int64_t other = trials_.at(trial).counterpart;
   if (other < 0) return;
   for (SliceState& slice : trials_.at(other).slices) {
     const DocumentRange& of = slice.documents;
     if (slice.task == task && documents.first <= of.first && of.end <= documents.end)
       slice.reported = true;
   }
-  if (AllReported(other)) Withdraw(other);
+  if (AllReported(other)) Revoke(other);
 }
 
-void RunMachine::Withdraw(int64_t trial) {
+void RunMachine::Revoke(int64_t trial) {
   Part(trial);
-  const auto held = trials_table_.Withdraw(trial);
+  const auto held = trials_table_.Revoke(trial);
   if (!held) return;  // it was given up, and is complete all the same
-  if (held->first != kNobody) withdrawn_.push_back({held->first, trial, held->second});
+  if (held->first != kNobody) revoked_.push_back({held->first, trial, held->second});
   trials_.Erase(trial);
 }
 
-// Ends a copy that failed, or whose worker did. The trial's next attempt can resume from its
+// Ends a backup that failed, or whose worker did. The trial's next attempt can resume from its
 // half-written files.
-void RunMachine::EndCopy(int64_t trial, int attempt) {
-  const int64_t partner = trials_.at(trial).partner;
+void RunMachine::EndBackup(int64_t trial, int attempt) {
+  const int64_t counterpart = trials_.at(trial).counterpart;
   for (const SliceState& of : trials_.at(trial).slices) {
-    if (of.reported || partner < 0) continue;
+    if (of.reported || counterpart < 0) continue;
     const std::string file = FileOf(of, trial, attempt);
-    for (SliceState& slice : trials_.at(partner).slices) {
+    for (SliceState& slice : trials_.at(counterpart).slices) {
       if (of.task != slice.task || of.documents.first != slice.documents.first) continue;
       slice.salvage.insert(slice.salvage.end(), {file, file + ".part"});
     }
   }
   const int64_t leased_us = trials_.at(trial).since_us;
-  const auto holder = partner < 0 ? std::nullopt : trials_table_.HolderOf(partner);
+  const auto holder = counterpart < 0 ? std::nullopt : trials_table_.HolderOf(counterpart);
   Part(trial);
-  trials_table_.Withdraw(trial);
+  trials_table_.Revoke(trial);
   trials_.Erase(trial);
-  if (holder) ReportBegun(holder->first, leased_us);  // another copy may be due
+  if (holder) ReportBegun(holder->first, leased_us);  // another backup may be due
 }
 
 void RunMachine::Part(int64_t trial) {
   TrialState& of = trials_.at(trial);
-  if (of.partner >= 0) trials_.at(of.partner).partner = -1;
-  of.partner = -1;
+  if (of.counterpart >= 0) trials_.at(of.counterpart).counterpart = -1;
+  of.counterpart = -1;
 }
 
 }  // namespace evald

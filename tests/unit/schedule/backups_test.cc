@@ -1,4 +1,4 @@
-#include "orchestrator/schedule/doubling.h"
+#include "orchestrator/schedule/backups.h"
 
 #include <gtest/gtest.h>
 
@@ -58,86 +58,85 @@ TEST(FreshSeconds, ARequestThatHasNotEndedSaysNothingOfOtherDevices) {
 
 // The trial takes 4 s elsewhere. It is late once it has been under way for more than twice that and
 // a second.
-TEST(Doubling, WhatIsUnderWayForLongIsExpectedToBeForAsLongAgain) {
-  Doubling doubling(1);
-  doubling.Report(10, 3, {{7, 10, 4}});
-  EXPECT_DOUBLE_EQ(doubling.next_at().value(), 19);
-  EXPECT_FALSE(doubling.Next(18.9, 0, kNothingNew));
-  const auto late = doubling.Next(19, 0, kNothingNew);
+TEST(Backups, WhatIsUnderWayForLongIsExpectedToBeForAsLongAgain) {
+  Backups backups(1);
+  backups.Report(10, 3, {{7, 10, 4}});
+  EXPECT_DOUBLE_EQ(backups.next_at().value(), 19);
+  EXPECT_FALSE(backups.Next(18.9, 0, kNothingNew));
+  const auto late = backups.Next(19, 0, kNothingNew);
   ASSERT_TRUE(late);
   EXPECT_EQ(late->trial, 7);
   EXPECT_EQ(late->device, 3);
 }
 
-TEST(Doubling, ADeviceIsExpectedToBeAsSlowAsItHasBeen) {
-  Doubling doubling(1);
-  doubling.Measured(0, 99, 99);
-  doubling.Measured(1, 99, 99);
-  doubling.Measured(2, 9, 99);
-  EXPECT_NEAR(doubling.slowness(2), 100 / (1 + 9 * 297.0 / 207), 1e-9)
+TEST(Backups, ADeviceIsExpectedToBeAsSlowAsItHasBeen) {
+  Backups backups(1);
+  backups.Measured(0, 99, 99);
+  backups.Measured(1, 99, 99);
+  backups.Measured(2, 9, 99);
+  EXPECT_NEAR(backups.slowness(2), 100 / (1 + 9 * 297.0 / 207), 1e-9)
       << "of what all of them took for what was expected";
-  EXPECT_LT(doubling.slowness(0), 1);
-  doubling.Report(10, 2, {{7, 10, 4}});
-  EXPECT_TRUE(doubling.Next(10, 0, kNothingNew))
-      << "at once: it will take 28 s where others take 4";
+  EXPECT_LT(backups.slowness(0), 1);
+  backups.Report(10, 2, {{7, 10, 4}});
+  EXPECT_TRUE(backups.Next(10, 0, kNothingNew)) << "at once: it will take 28 s where others take 4";
   // Little is left of the work that the device has had for long.
-  doubling.Report(30, 2, {{7, 10, 4}});
-  EXPECT_TRUE(doubling.Next(30, 0, kNothingNew)) << "it is late by its age";
-  doubling.Report(30, 2, {{8, 2, 4}, {9, 29, 0.1}});
-  EXPECT_EQ(doubling.Next(30, 0, kNothingNew)->trial, 8);
-  EXPECT_EQ(Doubling(1).slowness(5), 1);
+  backups.Report(30, 2, {{7, 10, 4}});
+  EXPECT_TRUE(backups.Next(30, 0, kNothingNew)) << "it is late by its age";
+  backups.Report(30, 2, {{8, 2, 4}, {9, 29, 0.1}});
+  EXPECT_EQ(backups.Next(30, 0, kNothingNew)->trial, 8);
+  EXPECT_EQ(Backups(1).slowness(5), 1);
 }
 
-TEST(Doubling, AShortDelayIsNotWorthACopy) {
-  Doubling doubling(1);
-  doubling.Measured(0, 100, 100);
-  doubling.Measured(1, 10, 100);
-  doubling.Report(0, 1, {{7, 0, 0.05}});
-  EXPECT_FALSE(doubling.Next(0.5, 0, kNothingNew));
-  EXPECT_TRUE(doubling.Next(1.2, 0, kNothingNew));
+TEST(Backups, AShortDelayIsNotWorthACopy) {
+  Backups backups(1);
+  backups.Measured(0, 100, 100);
+  backups.Measured(1, 10, 100);
+  backups.Report(0, 1, {{7, 0, 0.05}});
+  EXPECT_FALSE(backups.Next(0.5, 0, kNothingNew));
+  EXPECT_TRUE(backups.Next(1.2, 0, kNothingNew));
 }
 
-TEST(Doubling, NobodyCopiesWhatItHasItself) {
-  Doubling doubling(1);
-  doubling.Report(0, 1, {{7, 0, 1}});
-  EXPECT_FALSE(doubling.Next(100, 1, kNothingNew));
-  doubling.Report(0, 2, {{8, 0, 2}});
-  EXPECT_EQ(doubling.Next(100, 1, kNothingNew)->trial, 8);
-  EXPECT_EQ(doubling.Next(100, 0, kNothingNew)->trial, 7) << "due for longer";
+TEST(Backups, NobodyCopiesWhatItHasItself) {
+  Backups backups(1);
+  backups.Report(0, 1, {{7, 0, 1}});
+  EXPECT_FALSE(backups.Next(100, 1, kNothingNew));
+  backups.Report(0, 2, {{8, 0, 2}});
+  EXPECT_EQ(backups.Next(100, 1, kNothingNew)->trial, 8);
+  EXPECT_EQ(backups.Next(100, 0, kNothingNew)->trial, 7) << "due for longer";
 }
 
-TEST(Doubling, WhatIsReportedAnewBeforeItIsGivenMayBeGone) {
-  Doubling doubling(1);
-  doubling.Report(0, 1, {{7, 0, 1}});
-  doubling.Report(0, 2, {{8, 0, 2}});
+TEST(Backups, WhatIsReportedAnewBeforeItIsGivenMayBeGone) {
+  Backups backups(1);
+  backups.Report(0, 1, {{7, 0, 1}});
+  backups.Report(0, 2, {{8, 0, 2}});
   std::vector<int> asked;
-  const auto late = doubling.Next(100, 0, [&](int device) {
+  const auto late = backups.Next(100, 0, [&](int device) {
     asked.push_back(device);
-    if (device == 1) doubling.Report(100, 1, {});
-    if (device == 2) doubling.Report(100, 2, {{8, 0, 2}});
+    if (device == 1) backups.Report(100, 1, {});
+    if (device == 2) backups.Report(100, 2, {{8, 0, 2}});
   });
   ASSERT_TRUE(late);
   EXPECT_EQ(late->trial, 8);
   EXPECT_EQ(asked.front(), 1) << "the one that said nothing for longest";
-  doubling.Forget(2);
-  EXPECT_FALSE(doubling.Next(1000, 0, kNothingNew));
-  EXPECT_FALSE(doubling.next_at());
-  doubling.Forget(17);
+  backups.Forget(2);
+  EXPECT_FALSE(backups.Next(1000, 0, kNothingNew));
+  EXPECT_FALSE(backups.next_at());
+  backups.Forget(17);
 }
 
 // A trial failed on one device and ended on another. Neither has reported since.
-TEST(Doubling, AnotherDevicesReportDoesNotConfirmATrial) {
-  Doubling doubling(1);
-  doubling.Report(0, 1, {{7, -20, 1}});
-  doubling.Report(0, 2, {{7, -10, 1}});
-  EXPECT_FALSE(doubling.Next(1, 0, [&](int device) { doubling.Report(1, device, {}); }))
+TEST(Backups, AnotherDevicesReportDoesNotConfirmATrial) {
+  Backups backups(1);
+  backups.Report(0, 1, {{7, -20, 1}});
+  backups.Report(0, 2, {{7, -10, 1}});
+  EXPECT_FALSE(backups.Next(1, 0, [&](int device) { backups.Report(1, device, {}); }))
       << "no device has it";
 }
 
 // Compared with a plain search through all trials.
-TEST(Doubling, TheFirstIsAlwaysTheOneDueForLongest) {
+TEST(Backups, TheFirstIsAlwaysTheOneDueForLongest) {
   std::mt19937_64 random(5);
-  Doubling doubling(1);
+  Backups backups(1);
   std::map<int, std::vector<BegunTrial>> begun;
   double now = 0;
   int64_t trials = 0, late_ones = 0;
@@ -151,7 +150,7 @@ TEST(Doubling, TheFirstIsAlwaysTheOneDueForLongest) {
         of.push_back({trials++, now - static_cast<double>(random() % 10),
                       static_cast<double>(random() % 10)});
       }
-      doubling.Report(now, device, of);
+      backups.Report(now, device, of);
       continue;
     }
     double first = now;
@@ -164,7 +163,7 @@ TEST(Doubling, TheFirstIsAlwaysTheOneDueForLongest) {
         any = true;
       }
     }
-    const auto late = doubling.Next(now, device, kNothingNew);
+    const auto late = backups.Next(now, device, kNothingNew);
     ASSERT_EQ(late.has_value(), any);
     if (!late) continue;
     ++late_ones;

@@ -1,4 +1,4 @@
-#include "orchestrator/schedule/doubling.h"
+#include "orchestrator/schedule/backups.h"
 
 #include <algorithm>
 
@@ -18,13 +18,13 @@ void FreshSeconds::Add(const Corrections& costs, size_t task, int64_t documents)
   last_ = task;
 }
 
-Doubling::Device& Doubling::At(int device) {
+Backups::Device& Backups::At(int device) {
   if (devices_.size() <= static_cast<size_t>(device))
     devices_.resize(static_cast<size_t>(device) + 1);
   return devices_[static_cast<size_t>(device)];
 }
 
-void Doubling::Measured(int device, double expected_s, double device_s) {
+void Backups::Measured(int device, double expected_s, double device_s) {
   Device& of = At(device);
   of.expected_s += expected_s;
   of.device_s += device_s;
@@ -32,7 +32,7 @@ void Doubling::Measured(int device, double expected_s, double device_s) {
   device_s_ += device_s;
 }
 
-double Doubling::slowness(int device) const {
+double Backups::slowness(int device) const {
   if (static_cast<size_t>(device) >= devices_.size() || expected_s_ <= 0 || device_s_ <= 0)
     return 1;
   const Device& of = devices_[static_cast<size_t>(device)];
@@ -41,7 +41,7 @@ double Doubling::slowness(int device) const {
   return (of.device_s + kBelievedSeconds) / (expected_s + kBelievedSeconds);
 }
 
-void Doubling::Report(double now, int device, const std::vector<BegunTrial>& begun) {
+void Backups::Report(double now, int device, const std::vector<BegunTrial>& begun) {
   Forget(device);
   if (begun.empty()) return;
   Device& of = At(device);
@@ -58,7 +58,7 @@ void Doubling::Report(double now, int device, const std::vector<BegunTrial>& beg
   reports_.insert({now, device});
 }
 
-void Doubling::Forget(int device) {
+void Backups::Forget(int device) {
   if (static_cast<size_t>(device) >= devices_.size()) return;
   Device& of = devices_[static_cast<size_t>(device)];
   if (!of.first) return;
@@ -67,7 +67,7 @@ void Doubling::Forget(int device) {
   reports_.erase({of.reported, device});
 }
 
-std::optional<Doubling::Late> Doubling::First(double now, int helper) const {
+std::optional<Backups::Late> Backups::First(double now, int helper) const {
   for (const Late& late : order_) {
     if (late.at > now) break;
     if (late.device != helper) return late;
@@ -75,8 +75,8 @@ std::optional<Doubling::Late> Doubling::First(double now, int helper) const {
   return std::nullopt;
 }
 
-std::optional<Doubling::Late> Doubling::Next(double now, int helper,
-                                             const std::function<void(int device)>& report) {
+std::optional<Backups::Late> Backups::Next(double now, int helper,
+                                           const std::function<void(int device)>& report) {
   // A silent device sends no report, and its estimates may have been corrected since the last one.
   if (!reports_.empty() && reports_.begin()->first < now - kStaleSeconds)
     report(reports_.begin()->second);
@@ -90,7 +90,7 @@ std::optional<Doubling::Late> Doubling::Next(double now, int helper,
   }
 }
 
-std::optional<double> Doubling::next_at() const {
+std::optional<double> Backups::next_at() const {
   return order_.empty() ? std::nullopt : std::optional(order_.begin()->at);
 }
 

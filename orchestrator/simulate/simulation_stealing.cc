@@ -19,7 +19,7 @@ constexpr double kHeartbeatSeconds = 0.5;  // as workers report
 // worker, while something waits on it or once its oldest request has ended; of idle workers, as
 // many as get something, and one that does not.
 void Simulation::Beat() {
-  if (heartbeat_due_ || !run_.relieves() || run_.trials_idle()) return;
+  if (heartbeat_due_ || !run_.steals() || run_.trials_idle()) return;
   heartbeat_due_ = true;
   Push(now_ + kHeartbeatSeconds, Kind::kHeartbeat, 0);
 }
@@ -36,9 +36,9 @@ void Simulation::OnHeartbeat() {
     const SimDevice& device = devices_[d];
     if (device.lost || !device.wants) continue;
     idle = true;
-    if (vain || !device.trials.empty() || device.relief_until > now_) continue;
+    if (vain || !device.trials.empty() || device.steal_wait_until > now_) continue;
     Hear(static_cast<int64_t>(d), news::Idle{});
-    vain = device.wants && device.relief_until <= now_;
+    vain = device.wants && device.steal_wait_until <= now_;
   }
   if (idle) Beat();
 }
@@ -101,7 +101,7 @@ void Simulation::Shorten(const ShortenOrder& order) {
 
 // The engine cannot forget single requests: while others are under way, those of this trial end
 // unread.
-void Simulation::Withdraw(int64_t number) {
+void Simulation::Revoke(int64_t number) {
   const int64_t d = trials_[number].device;
   SimDevice& device = devices_[d];
   EndOnDevice(number);
@@ -110,13 +110,13 @@ void Simulation::Withdraw(int64_t number) {
       std::any_of(documents.begin(), documents.end(), [this](const PlacedDocument& document) {
         return document.begin <= now_ && document.end > now_ && !trials_[document.trial].over;
       });
-  const auto withdrawn = [this](const PlacedDocument& document) {
+  const auto revoked = [this](const PlacedDocument& document) {
     return trials_[document.trial].over;
   };
   if (others) {
-    device.queue.Drop(now_, withdrawn);
+    device.queue.Drop(now_, revoked);
   } else {
-    device.queue.Stop(now_, withdrawn);
+    device.queue.Stop(now_, revoked);
   }
   ScheduleAllSlices(&device);
   ScheduleWant(d, now_);
