@@ -101,7 +101,8 @@ class FleetMachine {
   /// process that does not answer.
   std::optional<int64_t> next_at() const;
   /// Restarts idle workers of the staging host that hold a checkpoint no run needs, to free its
-  /// memory. False if there are none and none is stopping.
+  /// memory. False if there are none, none is stopping, and no worker of a present host uses the
+  /// staged checkpoint of a run that is over.
   bool FreeStaged(int64_t now);
   /// Starts nothing and gives out nothing any more.
   void StopAll();

@@ -173,9 +173,14 @@ bool FleetMachine::FreeStaged(int64_t now) {
   bool on_its_way = false;
   for (size_t i = 0; i < workers_.size(); ++i) {
     const WorkerSlot& slot = workers_[i];
-    if (!slot.engine || !slot.held.empty() || !hosts_.at(slot.host).spec.stages_here) continue;
+    const auto host = hosts_.find(slot.host);
+    if (host == hosts_.end() || !slot.loading) continue;
     const std::string& has = *slot.loading;
-    if (has.empty() || has.starts_with(kUnstagedLoad) || fingerprints_.count(has) > 0) continue;
+    if (fingerprints_.count(has) > 0) continue;
+    // The worker still loads it, or has yet to let go of it
+    if (kept_.count(has) > 0 && host->second.here) on_its_way = true;
+    if (!slot.engine || !slot.held.empty() || !host->second.spec.stages_here) continue;
+    if (has.empty() || has.starts_with(kUnstagedLoad)) continue;
     on_its_way = true;
     if (slot.state() != WorkerState::kReady) continue;
     Renew(i, "its checkpoint takes space that another checkpoint needs", now);

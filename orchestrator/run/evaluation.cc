@@ -13,6 +13,7 @@
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/run/run_results.h"
 #include "orchestrator/run/wire_id.h"
+#include "orchestrator/staging/free_space.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -125,8 +126,13 @@ void Evaluation::StartStaging() {
         hooks_.changed();
       });
     };
-    auto staged =
-        std::make_shared<StagedCheckpoint>(Stager(options).Stage(config_.checkpoint, hooks));
+    std::shared_ptr<StagedCheckpoint> staged;
+    try {
+      staged = std::make_shared<StagedCheckpoint>(Stager(options).Stage(config_.checkpoint, hooks));
+    } catch (const NoSpace&) {
+      OnLoop([this] { found_no_space_ = true; });
+      throw;
+    }
     OnLoop([this, begin, staged] {
       staged_.emplace(std::move(*staged));
       timeline_.Add("stage", {"stage",

@@ -144,6 +144,11 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   // ---- requests of people
   void Pause(bool paused);
   bool paused() const { return paused_; }
+  /// Whether no process works for the run and nothing of it is being written: Drain ends it at
+  /// once.
+  bool at_rest() const {
+    return machine_.trials().leased() == 0 && machine_.jobs().idle() && pending_commits_ == 0;
+  }
   /// The reason why the run waits, if no present worker can do the work that is left; otherwise "".
   const std::string& waiting() const { return waiting_; }
   /// Finishes what is leased, leases nothing more, and is then over.
@@ -156,6 +161,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   /// The run works on nothing more: it is over, or will be once its threads have ended.
   bool ending() const { return ending_; }
   bool cancelled() const { return cancelled_; }
+  /// Whether the run failed since its checkpoint found no space to be staged in.
+  bool found_no_space() const { return found_no_space_; }
   /// Whether every document is scored and nothing failed.
   bool complete() const {
     return planned_ && !failure_ && machine_.complete() &&
@@ -296,6 +303,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   std::optional<StagedCheckpoint> staged_;
   std::string fingerprint_;
   bool staging_done_ = false;
+  bool found_no_space_ = false;
   Followable followable_;
   std::shared_ptr<const Suite> suite_;  // null until the suite is prepared
   bool planning_ = false;

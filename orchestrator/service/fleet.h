@@ -87,7 +87,7 @@ class Fleet {
   /// times a second.
   void Tick();
   /// Restarts idle workers of the service's own host that hold a checkpoint of runs that are over,
-  /// to free its memory. Returns false if no worker of that host holds such a checkpoint.
+  /// to free its memory. Returns false if no worker holds or loads such a checkpoint.
   bool FreeStaged();
   /// Ends all processes, then calls `done`.
   void StopAll(std::function<void()> done);

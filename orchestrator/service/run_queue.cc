@@ -1,8 +1,12 @@
 #include "orchestrator/service/run_queue.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
+#include <tuple>
 
+#include "base/text.h"
 #include "orchestrator/prepare/input.h"
 
 namespace evald {
@@ -15,9 +19,14 @@ bool IsWaiting(const QueuedRun& run) {
   return !run.evaluation && !run.paused && run.state == "queued";
 }
 
+bool HoldsSpace(const QueuedRun& run) { return run.evaluation && NeedsStaging(run.config); }
+
+// Runs at work end some day. A paused run keeps its space until it is asked for the space.
 bool HoldsSpaceForNow(const QueuedRun& run) {
-  return run.evaluation && !run.paused && NeedsStaging(run.config);
+  return HoldsSpace(run) && (!run.paused || run.yields || run.concluding);
 }
+
+constexpr size_t kNamesMax = 8;  // runs that are named
 
 }  // namespace
 
@@ -111,6 +120,57 @@ void RunQueue::CountPass(const QueuedRun& started) {
 bool RunQueue::SpaceMayCome() const {
   return std::any_of(runs_.begin(), runs_.end(),
                      [](const auto& entry) { return HoldsSpaceForNow(entry.second); });
+}
+
+bool RunQueue::OthersHoldSpace(const QueuedRun& run) const {
+  return std::any_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
+    return entry.second.number != run.number && HoldsSpace(entry.second);
+  });
+}
+
+bool RunQueue::AnyYields() const {
+  return std::any_of(runs_.begin(), runs_.end(), [](const auto& entry) {
+    return entry.second.yields && HoldsSpace(entry.second);
+  });
+}
+
+QueuedRun* RunQueue::NextToYield(const QueuedRun& waiting) {
+  const auto shared = [this](const QueuedRun& run) {
+    return std::any_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
+      return HoldsSpaceForNow(entry.second) &&
+             entry.second.config.checkpoint == run.config.checkpoint;
+    });
+  };
+  QueuedRun* next = nullptr;
+  const auto rank = [&](const QueuedRun& run) {
+    return std::tuple(run.user != waiting.user, run.priority, run.number);
+  };
+  for (auto& [number, run] : runs_) {
+    if (!HoldsSpace(run) || HoldsSpaceForNow(run) || shared(run)) continue;
+    if (next == nullptr || rank(run) < rank(*next)) next = &run;
+  }
+  return next;
+}
+
+std::string RunQueue::WhoHoldsSpace() const {
+  std::vector<std::string> yielding, others;
+  for (const auto& [number, run] : runs_) {
+    if (!HoldsSpace(run)) continue;
+    if (run.yields) {
+      yielding.push_back(
+          fmt::format("run {} ({}gives its space up once its trials and scores under way are done)",
+                      run.id, run.paused ? "paused; " : ""));
+    } else {
+      others.push_back(fmt::format("run {}{}", run.id, run.paused ? " (paused)" : ""));
+    }
+  }
+  yielding.insert(yielding.end(), others.begin(), others.end());
+  if (yielding.size() > kNamesMax) {
+    const size_t more = yielding.size() - kNamesMax;
+    yielding.resize(kNamesMax);
+    yielding.push_back(fmt::format("and {} more", more));
+  }
+  return Join(yielding, ", ");
 }
 
 QueuedRun* RunQueue::LookedAtLongestAgo() {

@@ -33,6 +33,12 @@ struct QueuedRun {
   bool no_space = false;  ///< no space was found for its checkpoint, or looking takes long
   int64_t looked_us = 0;  ///< when space was looked for last (monotonic); 0: not yet
   int passed = 0;         ///< runs that took space before it since then
+  /// For people: what a run without space waits for; "" if it waits for none
+  std::string waits_for;
+  /// The run gives its space up to another: its evaluation ends, and the run is then queued again,
+  /// paused or to go on. A run that was paused at work gives up its space if another run needs it,
+  /// and a run whose checkpoint no longer found space has none to keep.
+  bool yields = false;
   std::vector<RunService::Done<Json>> resumes;  ///< callers who wait for its end to resume it
 
   /// Whether the run is ending, whatever is asked of it now.
@@ -58,8 +64,18 @@ class RunQueue {
   static constexpr int kPassesMax = 16;
   /// Notes that the run starts: it has passed over the runs without space.
   void CountPass(const QueuedRun& started);
-  /// Whether a run at work may release space in time. A paused run may not.
+  /// Whether a run releases space in time: one at work, or a paused one that gives its space up.
   bool SpaceMayCome() const;
+  /// Whether another run holds space, which it may release.
+  bool OthersHoldSpace(const QueuedRun& run) const;
+  /// Whether a paused run is giving its space up already.
+  bool AnyYields() const;
+  /// The paused run that is to give its space up for `waiting`: the user's own first, then the one
+  /// of the lowest priority, then the oldest. Passes over runs whose staged checkpoint a run at
+  /// work needs too. Null if there is none.
+  QueuedRun* NextToYield(const QueuedRun& waiting);
+  /// For people: the runs that hold space, those that give it up first. "" if there are none.
+  std::string WhoHoldsSpace() const;
   /// Of the runs without space, the one for which to look again. Users take turns.
   QueuedRun* LookedAtLongestAgo();
   /// Ids of the waiting runs, in the order in which they would start.

@@ -21,8 +21,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kServiceTick{200};
-// Looking for space reads the file system. Other runs do not wait longer than this for it.
-constexpr int64_t kSpaceEveryMicros = 1'000'000;
 // Time in which workers' last messages about an ended run still reach its timeline.
 constexpr std::chrono::milliseconds kLastWords{200};
 
@@ -84,6 +82,7 @@ Service::Service(ServiceOptions options)
   fleet_->on_change = [this](const std::string& worker) { Emit("", "worker", {{"id", worker}}); };
   fleet_->release = [this](StagedCheckpoint staged) {  // dropping gigabytes takes time
     auto held = std::make_shared<StagedCheckpoint>(std::move(staged));
+    ++releases_;
     looks_->Post([held = std::move(held)] { held->Release(); });
   };
   hub_ = std::make_unique<AgentHub>(&loop_, fleet_.get(), LocalAgentOf(options_));
@@ -165,48 +164,6 @@ void Service::Tick() {
 
 // ---- starting
 
-// Whether there is space to stage the run's checkpoint. A run without space waits until checkpoints
-// of runs at work are dropped, and until idle workers release their last checkpoint. Others pass
-// it. If waiting cannot help, staging starts and says what is missing; also if the checkpoint or
-// the staging root cannot be read. Looking takes time, so the answer comes in a later call.
-bool Service::SpaceFor(QueuedRun* run) {
-  if (!NeedsStaging(run->config) || space_for_ == run->number) return true;
-  if (!looking_for_space_) LookForSpace(run);
-  return false;
-}
-
-void Service::LookForSpace(QueuedRun* run) {
-  looking_for_space_ = true;
-  looking_since_us_ = run->looked_us = MonotonicMicros();
-  auto space = std::make_shared<bool>(true);
-  looks_->Post(
-      [space, config = run->config, state = options_.state_dir] {
-        *space = Stager({.root = config.staging.root, .state = state, .roots = config.roots})
-                     .HasSpace(config.checkpoint);
-      },
-      [this, space, number = run->number, id = run->id](const std::optional<Error>& error) {
-        if (error) log::Warn("run {}: {}", id, error->what());
-        OnSpace(number, *space);
-      });
-}
-
-void Service::LookForSpaceAgain() {
-  if (looking_for_space_) return;
-  QueuedRun* run = queue_.LookedAtLongestAgo();
-  if (run != nullptr && MonotonicMicros() - run->looked_us >= kSpaceEveryMicros) LookForSpace(run);
-}
-
-void Service::OnSpace(int64_t number, bool space) {
-  looking_for_space_ = false;
-  if (QueuedRun* run = queue_.Find(number)) {
-    if (!space) space = !fleet_->FreeStaged() && !queue_.SpaceMayCome();
-    run->no_space = !space;
-    if (space) space_for_ = number;
-  }
-  StartRuns();
-  space_for_ = 0;
-}
-
 // Runs start only after the local agent is there: then the workers of an earlier life write nothing
 // more, and the folders of their runs may be read.
 void Service::StartRuns() {
@@ -228,6 +185,7 @@ void Service::StartRuns() {
 void Service::Start(QueuedRun* run) {
   const int64_t number = run->number;
   queue_.CountPass(*run);
+  run->waits_for.clear();
   run->started = WallSeconds();
   Evaluation::Hooks hooks;
   hooks.changed = [this, number] { fleet_->RunChanged(number); };
@@ -249,6 +207,7 @@ void Service::Start(QueuedRun* run) {
 }
 
 void Service::OnOver(int64_t number) {
+  if (QueuedRun* run = queue_.Find(number)) run->yields = run->yields || LostSpace(*run);
   loop_.After(kLastWords, [this, number] { Conclude(number); });
 }
 
@@ -279,7 +238,10 @@ void Service::OnConcluded(int64_t number, RunOutcome outcome) {
   run->ended = WallSeconds();
   // A run that did not come to its end is not judged and leaves no verdict.json.
   if (outcome.status != ExitStatus::kDone) return Close(number, std::move(outcome), std::nullopt);
+  const bool yielded = std::exchange(run->yields, false);  // its work is done: it is over
+  const std::string id = run->id;
   JudgeSoon(number, std::make_shared<RunOutcome>(std::move(outcome)));
+  if (yielded) DoDeferred(id);
 }
 
 // Ends the run once its gates are judged.
@@ -299,13 +261,16 @@ void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Judg
   }
   const bool cancelled =
       !complete && (run->unjudged || (run->evaluation && run->evaluation->cancelled()));
+  const bool yields = run->yields && run->outcome->status != ExitStatus::kUsage;
+  const bool goes_on = !cancelled && !complete && (draining_ || yields);
   const std::string state = cancelled                                    ? "cancelled"
                             : complete                                   ? "done"
-                            : draining_                                  ? "queued"
+                            : goes_on                                    ? LaterState(*run)
                             : run->outcome->status == ExitStatus::kUsage ? "failed"
                                                                          : "incomplete";
   run->state = state;
-  if (state != "queued" && run->evaluation) CountFinished(*run);
+  if (run->evaluation && (!goes_on || yields)) CountFinished(*run);
+  if (goes_on && yields) run->outcome.reset();  // the run's resource says nothing of an end
   SetState(run, state);
   FailPoint("service.run_closed");
   fleet_->Remove(number);
@@ -316,7 +281,12 @@ void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Judg
   shown_.erase(number);
   files_->Post([rest = std::move(rest)] {});  // freeing the memory of many tasks takes time, too
   if (!resumes.empty()) BeginResume(id, std::move(resumes));
-  if (state != "done" && state != "queued") ForgetUnused(user);
+  if (goes_on && !draining_) {
+    QueueAgain(id);
+  } else {
+    DoDeferred(id);
+  }
+  if (state != "done" && !goes_on) ForgetUnused(user);
   StartRuns();
   Publish();
   CheckDrained();

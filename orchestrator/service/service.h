@@ -217,10 +217,6 @@ class Service : public RunService {
   // working
   void StartRuns();
   void Start(QueuedRun* run);
-  bool SpaceFor(QueuedRun* run);
-  void LookForSpace(QueuedRun* run);
-  void LookForSpaceAgain();
-  void OnSpace(int64_t number, bool space);
   void OnOver(int64_t number);
   void Conclude(int64_t number);
   void OnConcluded(int64_t number, RunOutcome outcome);
@@ -230,6 +226,22 @@ class Service : public RunService {
   void CheckDrained();
   void StopNow();
   void Fail(std::exception_ptr error);
+
+  // space for staged checkpoints (service_space.cc)
+  /// Looking for space reads the file system. Other runs do not wait longer than this for it.
+  static constexpr int64_t kSpaceEveryMicros = 1'000'000;
+  bool SpaceFor(QueuedRun* run);
+  void LookForSpace(QueuedRun* run);
+  void LookForSpaceAgain();
+  void OnSpace(int64_t number, bool space, int64_t releases);
+  bool SpaceComes(const QueuedRun& run, int64_t releases);
+  std::string SpaceWaitedFor(const QueuedRun& run) const;
+  void WaitFor(QueuedRun* run, const std::string& what);
+  void Yield(QueuedRun* run, const std::string& to);
+  static std::string LaterState(const QueuedRun& run);
+  bool LostSpace(const QueuedRun& run) const;
+  void QueueAgain(const std::string& run);
+  bool DeferWhileYielding(const std::string& run, const std::function<void()>& then);
 
   // showing (service_view.cc)
   Json Resource(const QueuedRun& run) const;
@@ -251,7 +263,7 @@ class Service : public RunService {
   std::unique_ptr<DatabaseThread> database_;
   int judgements_ = 0;  ///< asked for and not yet answered; a drain waits for them
   std::map<std::string, int> registering_;  ///< by user: submissions whose rows are being written
-  /// By run: calls to make once its row is written and it is in the queue.
+  /// By run: calls to make once its row is written and it is in the queue (again).
   std::map<std::string, std::vector<std::function<void()>>> deferred_;
   std::unique_ptr<TaskFinisher> finisher_;
   std::unique_ptr<WorkThread> files_;  ///< writes the folders of runs
@@ -289,6 +301,7 @@ class Service : public RunService {
   bool looking_for_space_ = false;
   int64_t looking_since_us_ = 0;
   int64_t space_for_ = 0;  // number of the run for which space was just found; 0: none
+  int64_t releases_ = 0;   // staged checkpoints that were handed to `looks_` to be released
   // Runs that have ended and are about to be queued again
   std::map<std::string, Resuming> resuming_;
   std::map<std::string, int>

@@ -25,7 +25,8 @@ void Service::Act(const std::string& id, RunAction action, Done<Json> done) {
 }
 
 void Service::ActNow(const std::string& id, RunAction action, Done<Json> done) {
-  if (DeferWhileRegistering(id, [this, id, action, done] { ActNow(id, action, done); })) return;
+  const auto later = [this, id, action, done] { ActNow(id, action, done); };
+  if (DeferWhileRegistering(id, later) || DeferWhileYielding(id, later)) return;
   switch (action) {
     case RunAction::kCancel:
       return Cancel(id, std::move(done));
@@ -115,7 +116,8 @@ void Service::Pause(const std::string& id, Done<Json> done) {
   AnswerOnceOnDisk(std::move(done), *Shown(*run));
 }
 
-// A run that is paused at work keeps its tasks in memory and its checkpoint staged.
+// A run that is paused at work keeps its tasks in memory and its checkpoint staged, until another
+// run needs the space.
 std::optional<OverQuota> Service::TooManyPaused(const QueuedRun& run) const {
   if (run.user.empty() || run.paused || !run.evaluation) return std::nullopt;
   const auto count =

@@ -211,12 +211,16 @@ void Service::TakeUpAgain(const std::string& id) {
       [this, id, row] {
         if (draining_ || stopping_ || !*row || IsOver((*row)->state) || queue_.Find(id) ||
             resuming_.count(id) > 0)
-          return;
+          return DoDeferred(id);
         auto run = std::make_shared<QueuedRun>();
         files_->Post([this, run, row] { *run = Reopen(**row); },
                      [this, run, row](const std::optional<Error>& error) {
-                       if (error) return OnNotReopened(**row, *error);
+                       if (error) {
+                         OnNotReopened(**row, *error);
+                         return DoDeferred((*row)->run);
+                       }
                        OnReopened(std::move(*run));
+                       DoDeferred((*row)->run);
                        StartRuns();
                        Publish();
                      });

@@ -34,7 +34,9 @@ void Service::Resume(const std::string& id, Done<Json> done) {
   }
   run->paused = false;
   if (run->evaluation) run->evaluation->Pause(false);
-  SetState(run, !run->evaluation ? "queued" : run->evaluation->planned() ? "running" : "preparing");
+  SetState(run, !run->evaluation || run->yields ? "queued"
+                : run->evaluation->planned()    ? "running"
+                                                : "preparing");
   StartRuns();
   Publish();
   AnswerOnceOnDisk(std::move(done), *Shown(*run));

@@ -406,6 +406,7 @@ bool Service::DeferWhileRegistering(const std::string& run, std::function<void()
 
 void Service::DoDeferred(const std::string& run) {
   const auto found = deferred_.find(run);
+  if (found == deferred_.end()) return;
   const std::vector<std::function<void()>> asked = std::move(found->second);
   deferred_.erase(found);
   for (const auto& then : asked) then();

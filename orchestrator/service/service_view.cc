@@ -142,6 +142,8 @@ Json Service::Resource(const QueuedRun& run) const {
   if (!over && run.evaluation && !run.evaluation->waiting().empty()) {
     problems.push_back("it waits for " + run.evaluation->waiting());
   }
+  if (run.state == "queued" && !run.waits_for.empty())
+    problems.push_back("it waits for " + run.waits_for);
   if (!over && !run.resumes.empty()) problems.push_back("it is resumed once it has ended");
   const Json scores = run.evaluation ? run.evaluation->Scores() : PastScores(past);
   return {
@@ -169,7 +171,7 @@ Json Service::Resource(const QueuedRun& run) const {
 // about the run itself has changed. Progress is shown anew at each look, but not if the loop would
 // spend more than a small share of its time on that.
 std::shared_ptr<const Json> Service::Shown(const QueuedRun& run) {
-  const std::string waiting = run.evaluation ? run.evaluation->waiting() : "";
+  const std::string waiting = run.evaluation ? run.evaluation->waiting() : run.waits_for;
   const auto what = std::tuple(run.state, run.priority, run.outcome.has_value(), run.verdict,
                                !run.resumes.empty(), run.evaluation != nullptr, waiting);
   ShownRun& shown = shown_[run.number];
@@ -260,7 +262,7 @@ std::shared_ptr<void> Service::OnEvents(std::function<void()> listener) {
 }
 
 void Service::CountFinished(const QueuedRun& run) {
-  counters_[fmt::format("runs_{}_total", run.state == "cancelling" ? "cancelled" : run.state)] += 1;
+  if (IsOver(run.state)) counters_[fmt::format("runs_{}_total", run.state)] += 1;
   const ProgressSnapshot progress = run.evaluation->Progress();
   for (const TaskProgress& task : progress.tasks) {
     counters_["documents_generated_total"] += static_cast<double>(task.generated);

@@ -72,18 +72,16 @@ std::optional<SpaceLimit> Shortage(const fs::path& root, uint64_t bytes) {
 
 void ThrowNoSpace(const fs::path& root, uint64_t bytes) {
   if (const auto shortage = Shortage(root, bytes)) ThrowShortage(*shortage, bytes, root);
-  throw Error(ErrorKind::kInfrastructure,
-              fmt::format("{}: staging needs {} ({} bytes), and the file system has less space",
-                          root.string(), HumanBytes(bytes), bytes),
-              "see whether a quota holds there, or set staging.root to another folder");
+  throw NoSpace(fmt::format("{}: staging needs {} ({} bytes), and the file system has less space",
+                            root.string(), HumanBytes(bytes), bytes),
+                "see whether a quota holds there, or set staging.root to another folder");
 }
 
 void ThrowShortage(const SpaceLimit& limit, uint64_t bytes, const fs::path& root) {
-  throw Error(ErrorKind::kInfrastructure,
-              fmt::format("{}: staging needs {} ({} bytes), but {} has {} free ({} bytes) of {}",
-                          root.string(), HumanBytes(bytes), bytes, limit.what,
-                          HumanBytes(limit.free), limit.free, HumanBytes(limit.total)),
-              limit.remedy);
+  throw NoSpace(fmt::format("{}: staging needs {} ({} bytes), but {} has {} free ({} bytes) of {}",
+                            root.string(), HumanBytes(bytes), bytes, limit.what,
+                            HumanBytes(limit.free), limit.free, HumanBytes(limit.total)),
+                limit.remedy);
 }
 
 }  // namespace evald

@@ -7,7 +7,16 @@
 #include <string_view>
 #include <vector>
 
+#include "evald/error.h"
+
 namespace evald {
+
+/// Staging found too little space. The same staging may succeed once others have released theirs.
+class NoSpace : public Error {
+ public:
+  NoSpace(const std::string& message, const std::string& remedy)
+      : Error(ErrorKind::kInfrastructure, message, remedy) {}
+};
 
 /// One limit on the bytes that may be staged.
 struct SpaceLimit {
@@ -25,7 +34,7 @@ std::vector<SpaceLimit> SpaceIn(const std::filesystem::path& root);
 /// The first limit with less than `bytes` free.
 std::optional<SpaceLimit> Shortage(const std::filesystem::path& root, uint64_t bytes);
 
-/// Throws Error(kInfrastructure) with the bytes needed, the bytes there, and a remedy.
+/// Throws NoSpace with the bytes needed, the bytes there, and a remedy.
 [[noreturn]] void ThrowShortage(const SpaceLimit& limit, uint64_t bytes,
                                 const std::filesystem::path& root);
 

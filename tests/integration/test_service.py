@@ -1,5 +1,6 @@
 """evald serve: several runs on warm workers, kills, drains, priorities, watched folders."""
 import concurrent.futures
+import fcntl
 import http.client
 import json
 import os
@@ -44,22 +45,122 @@ class Service(ServiceCase):
         self.assertEqual([w["restarts"] for w in workers], [0, 0])
         self.assertLessEqual(len(self.call("GET", "/v1/staged")["staged"]), 2)
 
-    def test_a_checkpoint_that_finds_no_room_in_the_staging_root_waits(self):
+    def small_staging_root(self, size):
+        """Mounts a tmpfs of this size as the staging root of self.serve()."""
         if os.geteuid() != 0:
             self.skipTest("mounting a small tmpfs needs root")
         root = self.folder / "staging"
         root.mkdir(mode=0o700)
-        # One checkpoint of 4.3 MiB fits. The file system above the root has room for both.
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=7m,mode=0700", "tmpfs", str(root)]).returncode != 0:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", str(root)]).returncode != 0:
             self.skipTest("mounting is not allowed here")
         self.addCleanup(subprocess.run, ["umount", "-l", str(root)])
         self.addCleanup(self.kill)
+        return root
+
+    def act(self, run, action):
+        return self.call("POST", f"/v1/runs/{run['id']}/{action}", {})
+
+    def slow(self, step, delay_ms, concurrency=1):
+        """A run with a staged checkpoint that computes so many documents at a time on each device."""
+        return self.submit(tasks=["sums"], checkpoint=str(QUICKSTART / "checkpoints" / step),
+                           engine={"name": "emulated", "concurrency": concurrency, "delay_ms": delay_ms})
+
+    def quick(self, step):
+        return self.submit(tasks=["quickstart_choice"], task_dirs=[str(QUICKSTART / "tasks")], engine={"name": "native"},
+                           checkpoint=str(QUICKSTART / "checkpoints" / step))
+
+    def paused(self, run):
+        self.wait_for("the run to be at work", lambda: self.run_of(run)["state"] == "running")
+        self.assertEqual(self.act(run, "pause")["state"], "paused")
+        return run
+
+    def test_a_paused_run_gives_its_space_up_and_goes_on_later(self):
+        self.make_suite(2000, 8)
+        self.small_staging_root("7m")  # holds one checkpoint of 4.3 MiB
+        self.serve()
+        paused = self.paused(self.slow("step-00100", 50, concurrency=4))
+        other = self.finished(self.quick("step-01200"))
+        self.assertEqual((other["state"], other["problems"]), ("done", []))
+        found = self.run_of(paused)
+        self.assertEqual((found["state"], found["problems"], found["exit_status"]), ("paused", [], None))
+        self.daemon.send_signal(signal.SIGTERM)
+        self.assertEqual(self.daemon.wait(60), 0)
+        self.serve()
+        self.assertEqual(self.run_of(paused)["state"], "paused", "a run stays paused in the service's next life")
+        self.act(paused, "resume")
+        found = self.finished(paused)
+        self.assertEqual((found["state"], found["problems"], found["progress"]["scored"]), ("done", [], 2000))
+
+    def test_a_run_waits_for_a_paused_run_that_gives_its_space_up_late(self):
+        self.make_suite(8, 8)
+        self.small_staging_root("7m")
+        self.serve()
+        paused = self.slow("step-00100", 3_600_000)
+        busy = lambda: any(worker["state"] == "working" for worker in self.call("GET", "/v1/workers")["workers"])
+        self.wait_for("a document to be under way", busy)
+        self.paused(paused)
+        other = self.quick("step-01200")
+        name = f"run {paused['id']} (paused; gives its space up"
+        self.wait_for("the run to say for what it waits", lambda: name in "".join(self.run_of(other)["problems"]))
+        self.assertEqual(self.run_of(other)["state"], "queued")
+        self.assertEqual(self.act(paused, "resume")["state"], "queued", "its space is promised to the other run")
+        self.assertEqual(self.act(paused, "pause")["state"], "paused")
+        self.act(paused, "cancel")
+        found = self.finished(other)
+        self.assertEqual((found["state"], found["problems"]), ("done", []))
+        self.assertEqual(self.finished(paused)["state"], "cancelled")
+
+    def test_actions_on_a_run_that_gives_its_space_up_are_not_refused(self):
+        self.make_suite(6000, 8)
+        self.small_staging_root("7m")
+        self.serve()
+        run = self.paused(self.slow("step-00100", 50, concurrency=4))
+        other = self.quick("step-01200")
+        self.wait_for("the run to give its space up", lambda: f"run {run['id']} (paused; gives" in "".join(self.run_of(other)["problems"]))
+        until = time.monotonic() + 6
+        while time.monotonic() < until:
+            self.assertIn(self.act(run, "resume")["state"], ("queued", "preparing", "running"))
+            self.assertEqual(self.act(run, "pause")["state"], "paused")
+        self.assertEqual(self.finished(other)["state"], "done")
+        self.assertEqual(self.act(run, "cancel")["id"], run["id"])
+        self.assertEqual(self.finished(run)["state"], "cancelled")
+
+    def test_a_service_that_is_killed_while_a_run_gives_its_space_up(self):
+        self.make_suite(2000, 8)
+        self.small_staging_root("7m")
+        for point in ("run.ended", "service.run_closed"):
+            self.serve(environment={**os.environ, "EVALD_FAIL_POINT": "evald/" + point})
+            run = self.paused(self.slow("step-00100", 50, concurrency=4))
+            other = self.quick("step-01200")
+            self.daemon.wait(120)
+            self.serve()
+            self.assertEqual(self.run_of(run)["state"], "paused")
+            self.assertEqual(self.finished(other)["state"], "done")
+            self.act(run, "resume")
+            self.assertEqual(self.finished(run)["progress"]["scored"], 2000)
+            self.stop()
+
+    def test_a_checkpoint_that_finds_no_room_in_the_staging_root_waits(self):
+        # One checkpoint of 4.3 MiB fits. The file system above the root has room for both.
+        self.small_staging_root("7m")
         self.serve()
         self.agent()
         shown = self.wait_for("the root's room", lambda: self.call("GET", "/v1/hosts")["hosts"][0]["shared_memory"]["total"])
         self.assertEqual(shown, 7 << 20)
         base = {"tasks": ["quickstart_choice"], "task_dirs": [str(QUICKSTART / "tasks")], "engine": {"name": "native"}}
         runs = [self.submit(checkpoint=str(QUICKSTART / "checkpoints" / step), **base) for step in ("step-00100", "step-01200")]
+        found = [self.finished(run) for run in runs]
+        self.assertEqual([(run["state"], run["problems"]) for run in found], [("done", [])] * 2)
+
+    def test_a_run_whose_space_another_run_takes_first_waits_for_it(self):
+        root = self.small_staging_root("7m")  # holds one checkpoint of 4.3 MiB
+        self.serve()
+        turn = os.open(root, os.O_RDONLY)
+        self.addCleanup(os.close, turn)
+        fcntl.flock(turn, fcntl.LOCK_EX)  # both runs find the space free, and neither takes it yet
+        runs = [self.quick(step) for step in ("step-00100", "step-01200")]
+        self.wait_for("both runs to start", lambda: all(self.run_of(run)["state"] == "preparing" for run in runs), 60)
+        fcntl.flock(turn, fcntl.LOCK_UN)
         found = [self.finished(run) for run in runs]
         self.assertEqual([(run["state"], run["problems"]) for run in found], [("done", [])] * 2)
 

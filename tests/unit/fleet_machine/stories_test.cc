@@ -325,7 +325,7 @@ TEST(FleetStory, WhatAnotherCommittedMeanwhileIsRevoked) {
   FAIL() << "no backup of what is late was leased: " << testing::PrintToString(fleet.Take());
 }
 
-TEST(FleetStory, WorkersLetGoOfACheckpointThatNobodyNeedsWhereRoomIsWanted) {
+TEST(FleetStory, WorkersLetGoOfACheckpointThatNobodyNeedsWhereSpaceIsWanted) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
   fleet.AddRun(A(1, "c1"));
@@ -342,7 +342,27 @@ TEST(FleetStory, WorkersLetGoOfACheckpointThatNobodyNeedsWhereRoomIsWanted) {
   EXPECT_FALSE(fleet.machine.FreeStaged(fleet.now));
 }
 
-TEST(FleetStory, WhatLiesWhereItIsReadTakesNoRoom) {
+TEST(FleetStory, SpaceOfACheckpointThatIsStillBeingLoadedForNobodyComes) {
+  TinyFleet fleet;
+  fleet.AddHost("local", {"cpu:0"}, 1);
+  fleet.on_load = [](TinyProcess*) {};
+  fleet.AddRun(A(1, "c1"));
+  fleet.Deliver();
+  EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kLoading);
+  fleet.Remove(1, true);
+  EXPECT_THAT(fleet.dropped, IsEmpty()) << "a worker loads it";
+  EXPECT_TRUE(fleet.machine.FreeStaged(fleet.now));
+  fleet.AddRun(A(2, "c1"));
+  EXPECT_FALSE(fleet.machine.FreeStaged(fleet.now)) << "another run needs it now";
+  fleet.Remove(2);
+  EXPECT_TRUE(fleet.machine.FreeStaged(fleet.now));
+  fleet.Pass(10);
+  fleet.Deliver();
+  EXPECT_THAT(fleet.dropped, ElementsAre("c1"));
+  EXPECT_FALSE(fleet.machine.FreeStaged(fleet.now));
+}
+
+TEST(FleetStory, WhatLiesWhereItIsReadTakesNoSpace) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
   RunView view = A(1, std::string(kUnstagedLoad) + "/models/m");

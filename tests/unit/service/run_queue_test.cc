@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace evald {
 namespace {
 
@@ -88,14 +90,14 @@ TEST_F(RunQueueTest, RisingPrioritiesGiveOneUserNoMoreThanTwiceThePlaces) {
   EXPECT_EQ(Next(2), "bob1");
 }
 
-TEST_F(RunQueueTest, ARunWithoutRoomIsPassed) {
+TEST_F(RunQueueTest, ARunWithoutSpaceIsPassed) {
   Stage(Add("big", "mal", 50))->no_space = true;
   EXPECT_EQ(Next(2), "none");
   Stage(Add("ada1", "ada"));
   EXPECT_EQ(Next(2), "ada1");
 }
 
-TEST_F(RunQueueTest, ARunWithoutRoomIsNotPassedForEver) {
+TEST_F(RunQueueTest, ARunWithoutSpaceIsNotPassedForEver) {
   QueuedRun* big = Stage(Add("big", "mal"));
   big->no_space = true;
   Stage(Add("ada1", "ada"));
@@ -115,7 +117,7 @@ TEST_F(RunQueueTest, ARunWithoutRoomIsNotPassedForEver) {
   EXPECT_EQ(Next(2), "ada2");
 }
 
-TEST_F(RunQueueTest, OnlyRunsAtWorkReleaseRoom) {
+TEST_F(RunQueueTest, OnlyRunsAtWorkReleaseSpace) {
   Stage(Add("ada1", "ada"));
   EXPECT_FALSE(queue_.SpaceMayCome());
   Start("ada1");
@@ -127,7 +129,60 @@ TEST_F(RunQueueTest, OnlyRunsAtWorkReleaseRoom) {
   EXPECT_FALSE(queue_.SpaceMayCome());
 }
 
-TEST_F(RunQueueTest, UsersTakeTurnsInLookingForRoom) {
+TEST_F(RunQueueTest, APausedRunIsAskedForItsSpaceAndThenReleasesIt) {
+  QueuedRun* waiting = Stage(Add("waiting", "bob"));
+  for (const auto& [id, user, priority] :
+       {std::tuple("urgent", "mal", 5), {"oldest", "mal", 0}, {"newest", "mal", 0}}) {
+    Stage(Add(id, user, priority))->config.checkpoint = std::string("/") + id;
+    Start(id);
+  }
+  EXPECT_EQ(queue_.NextToYield(*waiting), nullptr) << "runs at work keep their room";
+  for (const char* id : {"urgent", "oldest", "newest"}) queue_.Find(id)->paused = true;
+  EXPECT_FALSE(queue_.SpaceMayCome());
+  EXPECT_EQ(queue_.NextToYield(*waiting)->id, "oldest");
+  Stage(Add("own", "bob"))->config.checkpoint = "/own";
+  Start("own");
+  queue_.Find("own")->paused = true;
+  EXPECT_EQ(queue_.NextToYield(*waiting)->id, "own");
+
+  EXPECT_FALSE(queue_.AnyYields());
+  queue_.Find("own")->yields = true;
+  EXPECT_TRUE(queue_.AnyYields());
+  EXPECT_TRUE(queue_.SpaceMayCome());
+  EXPECT_EQ(queue_.NextToYield(*waiting)->id, "oldest");
+  EXPECT_EQ(queue_.WhoHoldsSpace(),
+            "run own (paused; gives its space up once its trials and scores under way are done), "
+            "run urgent (paused), run oldest (paused), run newest (paused)");
+  queue_.Find("own")->evaluation = nullptr;
+  EXPECT_FALSE(queue_.AnyYields());
+  EXPECT_FALSE(queue_.SpaceMayCome());
+}
+
+TEST_F(RunQueueTest, APausedRunKeepsSpaceThatARunAtWorkNeedsToo) {
+  QueuedRun* waiting = Stage(Add("waiting", "bob"));
+  for (const char* id : {"paused", "at work"}) {
+    Stage(Add(id, "mal"))->config.checkpoint = "/shared";
+    Start(id);
+  }
+  queue_.Find("paused")->paused = true;
+  EXPECT_EQ(queue_.NextToYield(*waiting), nullptr);
+  queue_.Find("at work")->paused = true;
+  EXPECT_EQ(queue_.NextToYield(*waiting)->id, "paused");
+}
+
+TEST_F(RunQueueTest, ARunThatLostItsSpaceWaitsForOthersAndNotForItself) {
+  QueuedRun* lost = Stage(Add("ada1", "ada"));
+  Start("ada1");
+  EXPECT_FALSE(queue_.OthersHoldSpace(*lost));
+  Stage(Add("bob1", "bob"));
+  EXPECT_FALSE(queue_.OthersHoldSpace(*lost));  // bob1 has not started
+  Start("bob1");
+  EXPECT_TRUE(queue_.OthersHoldSpace(*lost));
+  queue_.Find("bob1")->paused = true;  // a paused run gives its space up
+  EXPECT_TRUE(queue_.OthersHoldSpace(*lost));
+}
+
+TEST_F(RunQueueTest, UsersTakeTurnsInLookingForSpace) {
   const std::pair<const char*, int64_t> looked[] = {{"ada", 5}, {"ada", 2}, {"bob", 4}};
   for (const auto& [user, at] : looked) {
     QueuedRun* run = Add(user + std::to_string(at), user);
