@@ -67,7 +67,7 @@ TEST_F(ServeConfigTest, QuotasOfUsers) {
 TEST_F(ServeConfigTest, TheCacheHasALimit) {
   EXPECT_EQ(Read("{}\n").cache_bytes_max, uint64_t{64} << 30);
   EXPECT_EQ(Read("cache_limit: 2 MiB\n").cache_bytes_max, uint64_t{2} << 20);
-  EXPECT_THAT(Problem("cache_limit: 1000\n"), HasSubstr("expected at least 1 MiB"));
+  EXPECT_THAT(Problem("cache_limit: 1000\n"), HasSubstr("expected at least 1.0 MiB"));
 }
 
 TEST_F(ServeConfigTest, AKeyBelongsToAListedServer) {
