@@ -207,10 +207,14 @@ Message MessageFromJson(const Json& json) {
   return VariantFromJson<Message>(Field<std::string>(json, "type", "message"), json, kMessageTypes);
 }
 
+static constexpr size_t kMarkBytes = std::string_view("…").size();
+
 std::string Encode(const Message& message) {
   Json json = ToJson(message);
   if (const auto cause = json.find("message"); cause != json.end()) {
-    *cause = evald::Shortened(cause->get_ref<const std::string&>(), kCauseBytesMax);
+    const auto& text = cause->get_ref<const std::string&>();
+    // With the mark it fits, so that an agent that passes it on leaves it as it is.
+    if (text.size() > kCauseBytesMax) *cause = evald::Shortened(text, kCauseBytesMax - kMarkBytes);
   }
   return ToLine(json) + '\n';
 }
