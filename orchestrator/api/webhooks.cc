@@ -58,6 +58,10 @@ bool Wants(const WebhookTarget& target, std::string_view type) {
 struct Webhooks::Hook {
   Hook(RunService* events, WebhookTarget receiver, WebhookQueue::Limits limits)
       : service(events), target(std::move(receiver)), queue(limits) {}
+  ~Hook() {
+    End();
+    if (thread.joinable()) thread.join();
+  }
   void Start(int64_t after);
   void End();
 
@@ -103,7 +107,7 @@ Webhooks::~Webhooks() { Stop(); }
 void Webhooks::Stop() {
   for (const auto& hook : hooks_) hook->End();
   for (const auto& hook : hooks_) {
-    if (hook->thread.joinable()) hook->thread.join();
+    if (hook->thread.joinable()) hook->thread.join();  // its statistics stay
   }
 }
 

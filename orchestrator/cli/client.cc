@@ -65,10 +65,8 @@ void RequireText(const Json& body, const std::string& member) {
                             PrintableLine(Shortened(body.get_ref<const std::string&>(), 200))),
                 "save files in UTF-8, and name files and folders by paths in UTF-8");
   }
-  for (const auto& [key, value] : body.items()) {
-    if (value.is_structured() || value.is_string())
-      RequireText(value, body.is_object() ? key : member);
-  }
+  if (!body.is_structured()) return;
+  for (const auto& [key, value] : body.items()) RequireText(value, body.is_object() ? key : member);
 }
 
 // A stream that is followed over its connections.
