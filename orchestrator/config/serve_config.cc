@@ -155,6 +155,11 @@ ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>
   RequireTextPath(at, "output_dir", config.output_dir);
   RequireTextPath(at, "cache_dir", config.cache_dir);
   RequireTextPath(at, "staging.root", config.staging.root);
+  for (const fs::path& root : config.roots) RequireTextPath(at, "roots", root);
+  for (const ServeWatch& watch : config.watches) {
+    RequireTextPath(at, "watch.checkpoints", watch.checkpoints);
+    RequireTextPath(at, "watch.eval", watch.eval);
+  }
   return config;
 }
 
