@@ -58,7 +58,7 @@ TEST_F(MakeEngineTest, EveryEngineSaysOfItselfWhatTheTableSays) {
     EXPECT_EQ(info.wants_tokens, TakesTokens(kind, settings));
     // A server that has not passed the self-test of a load scores nothing.
     EXPECT_EQ(std::count(info.kinds.begin(), info.kinds.end(), RequestKind::kLoglikelihood),
-              kind.scoring == ScoringUse::kAlways ? 1 : 0);
+              kind.server == ServerUse::kNone ? 1 : 0);
   }
 }
 
