@@ -23,7 +23,7 @@ Response Text(std::string body) {
   return response;
 }
 
-Router Routes() {
+Router ServerRoutes() {
   Router router;
   router.Add({"GET", "/hello", Role::kRead,
               [](const auto&, const Responder& answer) { answer(Text("hello")); }});
@@ -50,7 +50,7 @@ Router Routes() {
 
 class ServerTest : public ::testing::Test {
  protected:
-  Server server_{{}, Routes()};
+  Server server_{{}, ServerRoutes()};
 };
 
 TEST_F(ServerTest, AnswersOnOneConnectionOneAfterTheOther) {
@@ -261,7 +261,8 @@ TEST(ServerStop, AnAnswerAfterTheEndIsDropped) {
 
 TEST(ServerOptions, BeyondLoopbackNeedsTlsAndTokens) {
   const auto complaint = [](ServerOptions options) -> std::string {
-    return CaughtText([&] { Server server(std::move(options), Routes()); }, ErrorKind::kUsage);
+    return CaughtText([&] { Server server(std::move(options), ServerRoutes()); },
+                      ErrorKind::kUsage);
   };
   ServerOptions open;
   open.address = "0.0.0.0";
@@ -275,7 +276,7 @@ TEST(ServerOptions, BeyondLoopbackNeedsTlsAndTokens) {
   ServerOptions wrong;
   wrong.address = "here";
   EXPECT_THAT(complaint(wrong), ::testing::HasSubstr("'here'"));
-  Server first({}, Routes());
+  Server first({}, ServerRoutes());
   ServerOptions taken;
   taken.port = first.port();
   EXPECT_THAT(complaint(taken), ::testing::HasSubstr("in use"));
