@@ -27,11 +27,20 @@ UniqueFd LockOf(const fs::path& directory, int flags) {
   return lock;
 }
 
-// Removes folders that killed owners left: their locks can be taken.
+// A lock counts only if its file is still there: RemoveOrphans of another owner may have removed
+// the file between its creation and its locking.
+bool IsThere(const UniqueFd& lock) {
+  struct stat status{};
+  return lock && ::fstat(lock.get(), &status) == 0 && status.st_nlink > 0;
+}
+
+// Removes folders that killed owners left: their locks can be taken. Each lock is held until its
+// folder is gone, so that a new owner cannot take it in between.
 void RemoveOrphans(const fs::path& parent) {
   std::error_code error, ignored;  // the last owner to end removes the parent, perhaps just now
   for (fs::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
-    if (LockOf(at->path(), 0)) fs::remove_all(at->path(), ignored);
+    const UniqueFd lock = LockOf(at->path(), 0);
+    if (IsThere(lock)) fs::remove_all(at->path(), ignored);
   }
 }
 
@@ -44,8 +53,8 @@ SocketDirectory::SocketDirectory() {
     RemoveOrphans(parent);
     path_ = parent / fmt::format("{}-{}", ::getpid(), next++);
     if (::mkdir(path_.c_str(), 0700) == 0) lock_ = LockOf(path_, O_CREAT);
-    if (lock_) return;
-    if (attempt == 10) ThrowErrno(path_, "mkdir", errno);
+    if (IsThere(lock_)) return;
+    if (attempt == 100) ThrowErrno(path_, "mkdir", errno);
   }
 }
 
