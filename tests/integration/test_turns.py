@@ -15,13 +15,13 @@ FILTERS = 60
 
 
 class Turns(Service):
-    def make_long(self, filters=FILTERS):
-        """A task whose answers come at once. Its standard errors draw 1,500 values for each filter and sample."""
-        (self.tasks / "long.jsonl").write_text('{"q": "a"}\n' * DOCUMENTS)
+    def make_long(self, documents=DOCUMENTS):
+        """A task whose answers come at once. Its standard errors draw a value for each document, filter and sample."""
+        (self.tasks / "long.jsonl").write_text('{"q": "a"}\n' * documents)
         (self.tasks / "long.yaml").write_text(json.dumps({
             "task": "long", "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": "long.jsonl"}},
             "output_type": "generate_until", "test_split": "test", "doc_to_text": "{{q}}", "doc_to_target": "1",
-            "filter_list": [{"name": f"f{i}", "filter": [{"function": "take_first"}]} for i in range(filters)],
+            "filter_list": [{"name": f"f{i}", "filter": [{"function": "take_first"}]} for i in range(FILTERS)],
             "metric_list": [{"metric": "exact_match", "aggregation": "median", "higher_is_better": True}]}))
 
     def config(self, **changes):
@@ -153,12 +153,12 @@ class Turns(Service):
         self.assertFalse((run / "results.json").exists())
 
     def test_a_run_whose_standard_errors_would_take_hours_is_refused_before_it_computes(self):
-        self.make_long(filters=FILTERS + 10)
+        self.make_long(documents=2 * DOCUMENTS)
         config = self.write_config(tasks=["long"], engine={"name": "emulated"}, bootstrap_iters=1_000_000)
         refused = self.evald("run", config, "--quiet")
         self.assertEqual(refused.returncode, 2, refused.stderr)
         self.assertIn("task 'long'", refused.stderr)
-        self.assertIn("set 'bootstrap_iters' to at most 952380", refused.stderr)
+        self.assertIn("set 'bootstrap_iters' to at most 555555", refused.stderr)
 
 
 if __name__ == "__main__":

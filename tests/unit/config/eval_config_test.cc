@@ -145,18 +145,18 @@ TEST(EvalConfig, TheModelsNameIsShortAndPlain) {
 }
 
 TEST(EvalConfig, BytesThatAreNoTextAreRefusedBeforeTheyAreRead) {
-  EXPECT_THAT(Problem(kPlain, {"checkpoint=/tmp/caf\xe9"}),
+  EXPECT_THAT(ProblemOf(kPlain, {"checkpoint=/tmp/caf\xe9"}),
               StartsWith("--set checkpoint=/tmp/caf\\xe9: the assignment is not text in UTF-8; "));
-  EXPECT_THAT(Problem(kPlain, {"checkpoint=/tmp/a\x1b[2J"}),
+  EXPECT_THAT(ProblemOf(kPlain, {"checkpoint=/tmp/a\x1b[2J"}),
               AllOf(StartsWith("--set checkpoint=/tmp/a\\x1b[2J: the assignment holds"),
                     HasSubstr("control character \\x1b")));
-  EXPECT_THAT(Problem(kPlain, {"checkpoint=/tmp/a\x7f"}), HasSubstr("\\x7f"));
+  EXPECT_THAT(ProblemOf(kPlain, {"checkpoint=/tmp/a\x7f"}), HasSubstr("\\x7f"));
   EXPECT_THAT(
-      Problem(std::string(kPlain) + "name: na\xefve\n"),
+      ProblemOf(std::string(kPlain) + "name: na\xefve\n"),
       StartsWith("/somewhere/eval.yaml:5: the line 'name: na\\xefve' is not text in UTF-8"));
-  EXPECT_THAT(Problem(std::string(kPlain) + "name: \"a\x01\"\n"),
+  EXPECT_THAT(ProblemOf(std::string(kPlain) + "name: \"a\x01\"\n"),
               AllOf(StartsWith("/somewhere/eval.yaml:5: "), HasSubstr("\\x01")));
-  EXPECT_EQ(Problem(std::string(kPlain) + "name: naïve\r\n# a\ttab\n"), "");
+  EXPECT_EQ(ProblemOf(std::string(kPlain) + "name: naïve\r\n# a\ttab\n"), "");
 }
 
 TEST(EvalConfig, APathThatNoMessageCouldHoldIsRefusedByItsKey) {
@@ -171,7 +171,7 @@ TEST(EvalConfig, APathThatNoMessageCouldHoldIsRefusedByItsKey) {
   EXPECT_THAT(problem(std::string(kPlain) + "output: {dir: /tmp}\ntask_dirs: [.]\n"),
               HasSubstr("key 'task_dirs': the path '"));
   EXPECT_EQ(problem(std::string(kPlain) + "output: {dir: /tmp}\n"), "");
-  EXPECT_THAT(Problem(std::string(kPlain) + "output: {dir: \"/tmp/a\\0b\"}\n"),
+  EXPECT_THAT(ProblemOf(std::string(kPlain) + "output: {dir: \"/tmp/a\\0b\"}\n"),
               HasSubstr("key 'output.dir': the path '/tmp/a\\x00b' is not UTF-8 without NUL"));
 }
 
@@ -181,10 +181,10 @@ TEST(EvalConfig, AFolderWhoseNameIsNoLabelIsRefusedAsTheCheckpoint) {
   std::filesystem::create_directories(folder);
   const std::string text =
       std::string(kPlain) + "checkpoint: \"" + temporary.path().string() + "/step\\e\"\n";
-  EXPECT_THAT(Problem(text), AllOf(StartsWith("/somewhere/eval.yaml:5: key 'checkpoint': the "
-                                              "folder's name 'step\\x1b'"),
-                                   HasSubstr("set 'name'")));
-  EXPECT_EQ(Problem(text + "name: step\n"), "");
+  EXPECT_THAT(ProblemOf(text), AllOf(StartsWith("/somewhere/eval.yaml:5: key 'checkpoint': the "
+                                                "folder's name 'step\\x1b'"),
+                                     HasSubstr("set 'name'")));
+  EXPECT_EQ(ProblemOf(text + "name: step\n"), "");
 }
 
 // A text that was submitted is no file that anyone could open.

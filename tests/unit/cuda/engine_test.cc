@@ -6,7 +6,6 @@
 
 #include "evald/error.h"
 #include "tests/unit/native/native_test_util.h"
-#include "tests/unit/support/caught.h"
 #include "worker/native/cuda/cuda_backend.h"
 
 namespace evald::native::cuda {
@@ -133,17 +132,17 @@ TEST(AheadEngineTest, NamesTheTokenThatCannotBeDrawnFromLogitsThatAreNotFinite) 
     for (size_t i = 3 * row; i < tensor->data.size(); i += 2)
       tensor->data.replace(i, 2, "\x00\x7e", 2);
   });
-  const auto error = [&](bool ahead) -> std::string {
+  const auto refusal = [&](bool ahead) -> std::string {
     const auto engine = GpuEngine(copy.path(), {{"ahead", ahead}});
     Request request = GenerateRequest("The answer", {}, 8);
     request.sampling.do_sample = true;
     engine->Submit(0, request);
-    return CaughtText([&] {
-      while (engine->pending() > 0) engine->Step(std::chrono::milliseconds(100));
-    });
+    std::vector<Finished> finished;
+    while (finished.empty()) finished = engine->Step(std::chrono::milliseconds(100));
+    return finished[0].refused ? finished[0].refused->what() : "";
   };
-  EXPECT_NE(error(true), "");
-  EXPECT_EQ(error(true), error(false));
+  EXPECT_NE(refusal(true), "");
+  EXPECT_EQ(refusal(true), refusal(false));
 }
 
 }  // namespace
