@@ -39,14 +39,6 @@ void Bytes(const std::string& where, const char* key, size_t bytes, size_t most)
   if (bytes > most) Throw(where, key, fmt::format("{} bytes, expected at most {}", bytes, most));
 }
 
-// Cuts a text for people, on which nothing depends.
-void CutText(std::string* text) {
-  if (text->size() <= kTextBytesMax) return;
-  constexpr size_t kSpace = 16;  // for the ellipsis, and for the replacement of a cut character
-  text->resize(kTextBytesMax - kSpace);
-  *text = ReplaceInvalidUtf8(*text) + "…";
-}
-
 void Attempt(const std::string& where, int64_t trial, int attempt) {
   Within(where, "trial", trial, int64_t{-1}, INT64_MAX);
   Within(where, "attempt", attempt, 0, INT32_MAX);
@@ -136,6 +128,13 @@ void Held(HeldProcess& held, const std::string& where) {
 }
 
 }  // namespace
+
+void CutText(std::string* text) {
+  if (text->size() <= kTextBytesMax) return;
+  constexpr size_t kSpace = 16;  // for the ellipsis, and for the replacement of a cut character
+  text->resize(kTextBytesMax - kSpace);
+  *text = ReplaceInvalidUtf8(*text) + "…";
+}
 
 void Check(Hello& hello, const std::string& where) {
   Bytes(where, "role", hello.role.size(), kNameBytesMax);

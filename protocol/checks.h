@@ -27,6 +27,10 @@ inline constexpr int kMetricProcessesMax = 512;     ///< of one host
 inline constexpr size_t kStagedMax = 1024;          ///< checkpoints in one host's memory
 inline constexpr size_t kHeldBytesMax = 64 * 1024;  ///< of one process's command line and tag
 
+/// Cuts a text for people, on which nothing depends, to kTextBytesMax. A text that was cut is not
+/// cut again.
+void CutText(std::string* text);
+
 /// Each of these throws Error(kInput) that begins with `where` and names the member. Messages that
 /// no process or agent sends are the orchestrator's own and are not checked.
 template <typename T>

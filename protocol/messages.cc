@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/jsonl.h"
-#include "base/text.h"
 #include "evald/error.h"
+#include "protocol/checks.h"
 #include "protocol/members.h"
 
 namespace evald::protocol {
@@ -207,15 +207,12 @@ Message MessageFromJson(const Json& json) {
   return VariantFromJson<Message>(Field<std::string>(json, "type", "message"), json, kMessageTypes);
 }
 
-static constexpr size_t kMarkBytes = std::string_view("…").size();
-
+// A cause quotes other people's files and may be of any length. It is cut as its reader would cut
+// it.
 std::string Encode(const Message& message) {
   Json json = ToJson(message);
-  if (const auto cause = json.find("message"); cause != json.end()) {
-    const auto& text = cause->get_ref<const std::string&>();
-    // With the mark it fits, so that an agent that passes it on leaves it as it is.
-    if (text.size() > kCauseBytesMax) *cause = evald::Shortened(text, kCauseBytesMax - kMarkBytes);
-  }
+  if (const auto cause = json.find("message"); cause != json.end())
+    CutText(&cause->get_ref<std::string&>());
   return ToLine(json) + '\n';
 }
 

@@ -19,10 +19,6 @@ inline constexpr size_t kLineBytesMax = 4 * 1024 * 1024;
 /// bytes of the line.
 inline constexpr size_t kLineValuesMax = 200'000;
 
-/// The longest cause that a trial_failed or job_failed carries, in bytes. Encode shortens a longer
-/// one: what a cause quotes comes from other people's files and may be of any length.
-inline constexpr size_t kCauseBytesMax = 4096;
-
 /// A slice: documents [first, end) of one prepared task, whose generations go into one file.
 struct Slice {
   std::string task;
