@@ -1,7 +1,9 @@
 # evald_room(NAME SOURCES ... LINKS ...)   a static library `evald_NAME` from one folder; it links what the room's row in
 #                                          docs/architecture.md lists (tests/rooms/test_rooms.py)
 # evald_program(NAME SOURCES ... LINKS ...) an executable in the build folder's top
-# evald_test(NAME SOURCES ... LINKS ... [LABELS ...]) a GoogleTest program, registered with CTest
+# evald_test(NAME SOURCES ... LINKS ... [LABELS ...]) a GoogleTest program, registered with CTest. CI runs two kinds of
+#                                          them under sanitizers as well: those labelled `bytes`, of rooms that read
+#                                          foreign bytes, and those labelled `threads`
 
 find_program(CCACHE ccache)
 if(CCACHE)
@@ -76,7 +78,18 @@ endfunction()
 # libFuzzer.
 add_custom_target(unit_tests)
 add_dependencies(unit_tests evald-worker)  # some tests start a worker
+add_custom_target(bytes_tests)
+add_custom_target(threads_tests)
 add_custom_target(fuzz_targets)
+
+# Adds the test `name` to the targets of its labels.
+function(evald_join_sanitized name labels)
+  foreach(label bytes threads)
+    if(label IN_LIST labels)
+      add_dependencies(${label}_tests ${name})
+    endif()
+  endforeach()
+endfunction()
 
 function(evald_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;LABELS" ${ARGN})
@@ -96,12 +109,13 @@ function(evald_test name)
   if(NOT "emulated" IN_LIST ARG_LABELS)
     add_dependencies(unit_tests ${name})
   endif()
+  evald_join_sanitized(${name} "${ARG_LABELS}")
 endfunction()
 
-# evald_fuzz(NAME SOURCES ... LINKS ...)   a fuzz target; its corpus is tests/fuzz/corpus/NAME. The fuzz preset links it
+# evald_fuzz(NAME SOURCES ... LINKS ... [LABELS bytes])   a fuzz target; its corpus is tests/fuzz/corpus/NAME. The fuzz preset links it
 # with libFuzzer; every other build makes a test of it that runs the corpus.
 function(evald_fuzz name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;LABELS" ${ARGN})
   if(EVALD_FUZZ)
     add_executable(${name} ${ARG_SOURCES})
     target_link_libraries(${name} PRIVATE evald_options ${ARG_LINKS})
@@ -115,6 +129,7 @@ function(evald_fuzz name)
   target_precompile_headers(${name} REUSE_FROM evald_pch)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
-  set_tests_properties(${name} PROPERTIES LABELS "unit;corpus" TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES LABELS "unit;corpus;${ARG_LABELS}" TIMEOUT 600)
   add_dependencies(unit_tests ${name})
+  evald_join_sanitized(${name} "${ARG_LABELS}")
 endfunction()
