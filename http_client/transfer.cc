@@ -58,7 +58,7 @@ Transfer::Transfer(CurlHandle handle, uint64_t id, Request request)
   Set(this->handle(), CURLOPT_WRITEDATA, this);
 }
 
-// Whom the call reaches, by which way, and whom it trusts.
+// Sets the call's server, its proxy and the certificates that it trusts.
 void Transfer::SetRoute() {
   Set(handle(), CURLOPT_URL, request_.url.c_str());
   Set(handle(), CURLOPT_PROTOCOLS_STR, "http,https");
