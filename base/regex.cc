@@ -24,6 +24,11 @@ constexpr unsigned kStartsPerLook = 16;
 constexpr const char* kAtEachStart = "(?{start})";
 // Each entry takes about 40 bytes.
 constexpr unsigned int kStackEntriesMax = 16 * 1024 * 1024;
+constexpr double kDocumentSeconds = 60;
+// A text gets so much even if its document has used up its bound, and kFirstTry steps for a search.
+constexpr double kLeastSeconds = 0.05;
+
+thread_local RegexDocument* document_of_thread = nullptr;
 
 void InitialiseOnce() {
   static std::once_flag once;
@@ -192,7 +197,28 @@ bool SearchWith(const Program& program, std::string_view text, size_t start, Oni
 
 }  // namespace
 
-RegexSteps::RegexSteps(double seconds) : end_(ProcessorSeconds() + seconds) {}
+RegexDocument::RegexDocument() : end_(ProcessorSeconds() + kDocumentSeconds) {
+  document_of_thread = this;
+}
+
+RegexDocument::~RegexDocument() { document_of_thread = nullptr; }
+
+RegexSteps::RegexSteps(Text text, double seconds)
+    : document_(text == Text::kAnswer ? document_of_thread : nullptr) {
+  const double now = ProcessorSeconds();
+  end_ = now + seconds;
+  if (document_ != nullptr) end_ = std::min(end_, std::max(document_->end_, now + kLeastSeconds));
+}
+
+unsigned long RegexSteps::Try(unsigned long wanted) const {
+  const unsigned long of_text = std::min(wanted, left_);
+  return document_ == nullptr ? of_text : std::min(of_text, std::max(document_->left_, kFirstTry));
+}
+
+void RegexSteps::Take(unsigned long steps) {
+  left_ -= std::min(steps, left_);
+  if (document_ != nullptr) document_->left_ -= std::min(steps, document_->left_);
+}
 
 bool RegexSteps::Start() { return ++starts_ % kStartsPerLook != 0 || ProcessorSeconds() < end_; }
 

@@ -18,6 +18,23 @@ class RegexGivenUp : public Error {
   using Error::Error;
 };
 
+/// While it lives, the answers that this thread searches are those of one document, and share a
+/// further bound: four times that of a text (RegexSteps), and 60 seconds of processor time. Beyond
+/// it only searches of up to a thousand steps are made. So a document with many filters or answers
+/// cannot hold a process for long. Not nested.
+class RegexDocument {
+ public:
+  RegexDocument();
+  ~RegexDocument();
+  RegexDocument(const RegexDocument&) = delete;
+  RegexDocument& operator=(const RegexDocument&) = delete;
+
+ private:
+  friend class RegexSteps;
+  unsigned long left_ = 400'000'000;
+  double end_;
+};
+
 /// The steps back that all searches of one text may take together. Steps are counted and not timed,
 /// so the machine's load decides nothing. Characters that a search passes over without a step back
 /// do not count, as in `[^}]*` before a `}`. From each of many places a search may pass over the
@@ -25,14 +42,18 @@ class RegexGivenUp : public Error {
 /// time that any other text takes.
 class RegexSteps {
  public:
-  explicit RegexSteps(double seconds = 20);
+  /// Whose the text is. The task's own texts have no part in the bound of a document
+  /// (RegexDocument), so that an answer cannot use up what they need.
+  enum class Text { kAnswer, kTasks };
+  explicit RegexSteps(Text text = Text::kAnswer, double seconds = 20);
   /// Called at each place from which a search is tried. False if there is no time left.
   bool Start();
   /// The most steps for the next try of a search; 0 if none are left.
-  unsigned long Try(unsigned long wanted) const { return wanted < left_ ? wanted : left_; }
-  void Take(unsigned long steps) { left_ -= steps < left_ ? steps : left_; }
+  unsigned long Try(unsigned long wanted) const;
+  void Take(unsigned long steps);
 
  private:
+  RegexDocument* document_;  ///< whose text it is; null: of none
   unsigned long left_ = 100'000'000;
   double end_;
   unsigned starts_ = 0;

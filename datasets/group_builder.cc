@@ -216,14 +216,9 @@ void GroupBuilder::ApplyRequest(YamlMapping* task) const {
 std::string GroupBuilder::BuildTask(const YamlMapping& yaml, const std::string& path,
                                     const Overrides& overrides) {
   YamlMapping merged = yaml;
-  for (const auto& item : overrides.values.items()) {
-    if (item.key() == "generation_kwargs" && item.value().is_object() &&
-        merged.value.value("generation_kwargs", Json()).is_object()) {
-      merged.value["generation_kwargs"].update(item.value());
-    } else {
-      merged.value[item.key()] = item.value();
-    }
-  }
+  // A group's value takes the place of the task's as a whole, generation_kwargs too: lm_eval
+  // 0.4.13, tasks/_factory.py, TaskFactory._load_full_config
+  for (const auto& item : overrides.values.items()) merged.value[item.key()] = item.value();
   for (const auto& [pointer, where] : overrides.where) merged.where[pointer] = where;
   ApplyRequest(&merged);
   for (const char* key : {"tag", "group", "task_list"}) merged.value.erase(key);

@@ -73,7 +73,8 @@ bool NeedsCode(const TaskDefinition& task) {
 }  // namespace
 
 bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
-            const std::atomic<bool>& stop, std::atomic<int64_t>* done, protocol::JobDone* result) {
+            const std::atomic<bool>& stop, std::atomic<int64_t>* done, protocol::JobDone* result,
+            std::chrono::microseconds time) {
   const double begun = CpuSeconds();
   const int64_t begun_us = MonotonicMicros();
   const PreparedTask prepared = Reading([&] { return PreparedTask(job.prepared); });
@@ -89,10 +90,15 @@ bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
   const GenerationReader generations =
       Reading([&] { return GenerationReader(job.generations, job.first, job.end); });
   PendingFile scores(job.file);
+  result->end = 0;
   for (int64_t doc_id = job.first; doc_id < job.end; ++doc_id) {
     if (stop) {
       scores.Discard();
       return false;
+    }
+    if (doc_id > job.first && MonotonicMicros() - begun_us >= time.count()) {
+      result->end = doc_id;
+      break;
     }
     const PreparedDocument document = Reading([&] { return prepared.Document(doc_id); });
     const int requests = scorer.Requests(document);

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 
 #include "metrics/sandbox/sandbox.h"
@@ -11,12 +13,18 @@ namespace evald {
 /// Makes the sandbox for the first job that runs code, and returns the same one for all jobs.
 using CodeRunnerSource = std::function<CodeRunner*()>;
 
+/// After so long a job ends with the document under way, so that the jobs of other users wait no
+/// longer (docs/scheduling.md).
+inline constexpr std::chrono::seconds kJobTime{10};
+
 /// Scores documents [job.first, job.end) of a prepared task from its generations file, and commits
-/// the scores file: one line per document, in order. Counts the scored documents in `done`. Once
+/// the scores file: one line per document, in order. Ends early, with at least one document, when
+/// `time` has passed (JobDone::end). Counts the scored documents in `done`. Once
 /// `stop` is set, stops without committing and returns false. Throws Error: kInput if it would fail
 /// again anywhere, kInfrastructure if another try may succeed (a missing generation, a full disk, a
 /// broken sandbox).
 bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
-            const std::atomic<bool>& stop, std::atomic<int64_t>* done, protocol::JobDone* result);
+            const std::atomic<bool>& stop, std::atomic<int64_t>* done, protocol::JobDone* result,
+            std::chrono::microseconds time = kJobTime);
 
 }  // namespace evald

@@ -87,7 +87,9 @@ class MultiChoiceFilter : public Filter {
   std::string Letter(const Json& response, const Choices& choices) const {
     const std::string text = response.is_string() ? response.get<std::string>() : "";
     std::string match = Find(regex_, text, {});
-    if (match.empty()) match = Find(choices.by_text, Reduced(text), choices.text_to_letter);
+    if (match.empty())
+      match =
+          Find(choices.by_text, Reduced(text, RegexSteps::Text::kAnswer), choices.text_to_letter);
     if (match.empty()) match = Find(choices.by_letter, text, choices.letter_to_letter);
     return match;
   }
@@ -99,7 +101,8 @@ class MultiChoiceFilter : public Filter {
     char32_t letter = U'A';
     for (const std::string& choice :
          Field<std::vector<std::string>>(doc, "choices", "multi_choice_regex: the document")) {
-      const std::string text = Reduced(std::string(python::Strip(choice)));
+      const std::string text =
+          Reduced(std::string(python::Strip(choice)), RegexSteps::Text::kTasks);
       std::string name;
       python::AppendUtf8(letter++, &name);
       patterns.push_back(text);
@@ -127,9 +130,9 @@ class MultiChoiceFilter : public Filter {
            }));
   }
 
-  std::string Reduced(std::string text) const {
+  std::string Reduced(std::string text, RegexSteps::Text whose) const {
     for (const Regex& regex : ignored_) {
-      RegexSteps steps;
+      RegexSteps steps(whose);
       text = regex.ReplaceAll(text, "", &steps);
     }
     if (ignore_case_) text = python::Lower(text);

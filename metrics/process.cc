@@ -178,13 +178,14 @@ void Serve(const protocol::Job& job, Sandbox* sandbox, Session* session) {
             job, [sandbox] { return sandbox->Get(); }, session->stop, &session->done, &result)) {
       return;
     }
-    session->Send(protocol::Span{"score",
-                                 begin,
-                                 MonotonicMicros(),
-                                 {{"task", job.task},
-                                  {"job", job.job},
-                                  {"documents", job.end - job.first},
-                                  {"cpu_seconds", result.cpu_seconds}}});
+    session->Send(
+        protocol::Span{"score",
+                       begin,
+                       MonotonicMicros(),
+                       {{"task", job.task},
+                        {"job", job.job},
+                        {"documents", (result.end > 0 ? result.end : job.end) - job.first},
+                        {"cpu_seconds", result.cpu_seconds}}});
     FailPoint("metric.before_job_done");
     session->Send(result);
     FailPoint("metric.after_job_done");

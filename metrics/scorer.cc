@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/regex.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
@@ -188,6 +189,7 @@ int Scorer::Requests(const PreparedDocument& document) const {
 
 ScoredDocument Scorer::Score(const PreparedDocument& document,
                              std::vector<Generation> generations) const {
+  const RegexDocument searches;
   try {
     const std::vector<Json> requests = state_->Requests(std::move(generations));
     ScoredDocument score;

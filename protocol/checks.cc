@@ -206,6 +206,7 @@ void Check(JobDone& done, const std::string& where) {
   Within(where, "bytes", done.bytes, uint64_t{0}, static_cast<uint64_t>(kCountMax));
   Seconds(where, "cpu_seconds", done.cpu_seconds);
   Seconds(where, "slot_seconds", done.slot_seconds);
+  Within(where, "end", done.end, int64_t{0}, kCountMax);
 }
 
 void Check(JobFailed& failed, const std::string& where) {

@@ -103,6 +103,7 @@ void Members(V& v, JobDone& m) {
   v("cpu_seconds", m.cpu_seconds);
   v("slot_seconds", m.slot_seconds);
   v("attempt", m.attempt);
+  v.Optional("end", m.end);
 }
 
 template <typename V>

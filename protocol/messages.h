@@ -106,6 +106,9 @@ struct JobDone {
   /// From its begin to its end: the time for which it held a slot of the pool
   double slot_seconds = 0;
   int attempt = 0;
+  /// The first document of the job that the file does not hold, since the metric process ended the
+  /// job early; 0: the file holds all
+  int64_t end = 0;
 };
 struct JobFailed {
   int64_t job = 0;

@@ -55,7 +55,7 @@ class ExactMatch {
   }
 
  private:
-  void Reduce(std::vector<std::string>* texts) const;
+  void Reduce(RegexSteps::Text whose, std::vector<std::string>* texts) const;
 
   std::vector<PythonRegex> ignored_;
   bool ignore_case_;
@@ -81,11 +81,11 @@ ExactMatch::ExactMatch(const Json& kwargs)
   }
 }
 
-void ExactMatch::Reduce(std::vector<std::string>* texts) const {
+void ExactMatch::Reduce(RegexSteps::Text whose, std::vector<std::string>* texts) const {
   // The first pattern sees the unchanged text. Each numpy array after it has lost trailing NULs.
   for (const Regex& regex : ignored_) {
     for (std::string& text : *texts) {
-      RegexSteps steps;
+      RegexSteps steps(whose);
       text = regex.ReplaceAll(text, "", &steps);
       CutNuls(&text);
     }
@@ -101,8 +101,8 @@ void ExactMatch::Reduce(std::vector<std::string>* texts) const {
 
 double ExactMatch::Score(std::vector<std::string> predictions,
                          std::vector<std::string> references) const {
-  Reduce(&predictions);
-  Reduce(&references);
+  Reduce(RegexSteps::Text::kAnswer, &predictions);
+  Reduce(RegexSteps::Text::kTasks, &references);
   size_t equal = 0;
   for (size_t i = 0; i < predictions.size(); ++i) equal += predictions[i] == references[i] ? 1 : 0;
   return static_cast<double>(equal) / static_cast<double>(predictions.size());

@@ -69,6 +69,7 @@ struct Idle {  ///< a worker's heartbeat that names no trial
   int64_t silent_us = -1;
 };
 struct Progressed {};  ///< a slice is whole or a job is done: earlier failures no longer count
+struct Moved {};       ///< a trusted worker's requests come to an end one by one
 struct TrialOver {     ///< the trial is done or has failed; the run was told before
   HeldTrial held;
   bool done = false;
@@ -81,8 +82,9 @@ struct Failed {  ///< the worker as a whole has failed
   bool device = false;  ///< its GPU is at fault
 };
 }  // namespace news
-using ProcessNews = std::variant<news::Hello, news::Waits, news::Loaded, news::Pulled, news::Want,
-                                 news::Idle, news::Progressed, news::TrialOver, news::Failed>;
+using ProcessNews =
+    std::variant<news::Hello, news::Waits, news::Loaded, news::Pulled, news::Want, news::Idle,
+                 news::Progressed, news::Moved, news::TrialOver, news::Failed>;
 
 /// How a process ended.
 struct ProcessEnd {

@@ -122,14 +122,14 @@ void FleetMachine::RunRemoved(int64_t number, bool leaves_staged, int64_t now) {
   Run* run = Find(number);
   if (run == nullptr) return;
   if (leaves_staged) kept_.insert(run->view.fingerprint);
-  ForgetRun(number);
+  ForgetRun(number, now);
   ReleaseStaged();
   WakeWorkers();
   WakeMetricProcesses();
   Serve(now);
 }
 
-void FleetMachine::ForgetRun(int64_t number) {
+void FleetMachine::ForgetRun(int64_t number, int64_t now) {
   ++revision_;
   for (size_t i = 0; i < workers_.size(); ++i) {
     WorkerSlot& slot = workers_[i];
@@ -138,7 +138,12 @@ void FleetMachine::ForgetRun(int64_t number) {
     Update(i);
   }
   for (size_t i = 0; i < metric_processes_.size(); ++i) {
-    if (metric_processes_[i].asked == number) metric_processes_[i].asked = 0;
+    MetricProcessSlot& slot = metric_processes_[i];
+    if (slot.asked == number) slot.asked = 0;
+    if (slot.job_of == number) {
+      slot.job_of = MetricProcessSlot::kJobOfNobody;
+      slot.job_us = now;
+    }
     UpdateMetricProcess(i);
   }
   CountFingerprint(runs_.at(number).view.fingerprint, -1);
@@ -152,7 +157,7 @@ void FleetMachine::ForgetRun(int64_t number) {
 
 void FleetMachine::Answered(const RunAnswer& answer, int64_t now) {
   if (const auto* leased = std::get_if<answer::Leased>(&answer)) {
-    OnLeased(*leased);
+    OnLeased(*leased, now);
   } else if (const auto* nothing = std::get_if<answer::NothingToLease>(&answer)) {
     OnNothing(*nothing);
   } else if (const auto* stolen = std::get_if<answer::Stolen>(&answer)) {
@@ -167,7 +172,7 @@ void FleetMachine::Answered(const RunAnswer& answer, int64_t now) {
   Serve(now);
 }
 
-void FleetMachine::OnLeased(const answer::Leased& leased) {
+void FleetMachine::OnLeased(const answer::Leased& leased, int64_t now) {
   const size_t index = PlaceOf(leased.worker).index;
   WorkerSlot& slot = workers_[index];
   if (slot.asked != leased.held.run || slot.state() != WorkerState::kReady || slot.wants <= 0) {
@@ -176,6 +181,7 @@ void FleetMachine::OnLeased(const answer::Leased& leased) {
   ++revision_;
   slot.asked = 0;
   slot.run = leased.held.run;
+  if (slot.held.empty()) slot.moved_us = now;
   slot.held.insert(leased.held);
   --slot.wants;
   Update(index);
@@ -190,6 +196,8 @@ void FleetMachine::OnJobLeased(const answer::JobLeased& leased, int64_t now) {
   slot.asked_own = false;
   --slot.wants;
   const RunView& view = runs_.at(leased.run).view;
+  slot.job_of = leased.run;
+  slot.job_us = now;
   scoring_.Begin(slot.id, {leased.run, view.priority, view.user}, now);
   UpdateMetricProcess(index);
 }
@@ -241,6 +249,8 @@ void FleetMachine::Tick(int64_t now) {
     OnDue({metric_process, index}, now);
   }
   DoubtClaims(now);
+  TakeDevicesBack(now);
+  TakeJobsBack(now);
   // The devices of other hosts may have other work now
   ready_.insert(declined_.begin(), declined_.end());
   Serve(now);

@@ -153,18 +153,20 @@ class FleetMachine {
     std::string load_ended;  ///< how the last of them ended
     /// Workers for which the run had no trial; cleared when the run changes
     std::set<size_t> nothing_for;
-    std::set<size_t> no_job_for;   ///< metric processes without a job; cleared as above
+    std::set<size_t> no_job_for;  ///< metric processes without a job; cleared as above
+    int64_t wants_since_us = 0;  ///< since when it has wanted a device and has none; 0: it does not
+    int taken_back = 0;          ///< how often a device was taken from it for others
     uint64_t beside_revision = 0;  ///< the revision_ at which `beside` was counted
     int beside = 0;
   };
 
   // fleet_machine.cc: runs, answers, time
   Run* Find(int64_t run);
-  void ForgetRun(int64_t run);
+  void ForgetRun(int64_t run, int64_t now);
   void TakeOver(Run* run, const RunView& view, bool fresh);
   void EndRun(Run* run);
   void CountFingerprint(const std::string& fingerprint, int by);
-  void OnLeased(const answer::Leased& leased);
+  void OnLeased(const answer::Leased& leased, int64_t now);
   void OnNothing(const answer::NothingToLease& nothing);
   void OnJobLeased(const answer::JobLeased& leased, int64_t now);
   void OnRevoked(const answer::Revoked& revoked);
@@ -252,6 +254,15 @@ class FleetMachine {
   void StartMissing(const std::string& host, int64_t now);
   void StopFor(size_t index, WorkerSlot::Start next, const std::string& why, int64_t now);
 
+  // fleet_machine_turns.cc
+  bool HasDevice(const Run& run) const;
+  void TakeDevicesBack(int64_t now);
+  void TakeDeviceFor(const Run& run, int64_t now);
+  int64_t PatienceWith(const Run& holder) const;
+  void TakeJobsBack(int64_t now);
+  bool OthersWantToScore(const std::string& user, const std::string& host) const;
+  bool ScoredElsewhere(const Run& run, const std::string& host) const;
+
   // fleet_machine_loads.cc
   void SendLoad(size_t index, const Run& run, int64_t now);
   void FollowStaging(size_t index);
@@ -269,6 +280,7 @@ class FleetMachine {
   // fleet_machine_waiting.cc
   bool IsServed(const Run& run, int64_t now);
   std::string WaitsFor(const Run& run) const;
+  std::string WaitsForTurn(const Run& run) const;
   std::string WhyNot(const WorkerSlot& slot) const;
   void TellWaiting(int64_t now);
 
@@ -286,6 +298,7 @@ class FleetMachine {
   DeviceBook devices_;
   DeviceUse use_;
   int64_t use_decayed_us_ = 0;
+  int64_t turns_looked_us_ = 0;
   ScoringTurns scoring_;
   int device_count_ = 0;
   int offered_gpus_ = 0;

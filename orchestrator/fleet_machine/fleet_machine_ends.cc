@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "orchestrator/fleet_machine/fleet_machine.h"
 
@@ -159,7 +160,10 @@ void FleetMachine::MetricProcessEnded(size_t index, const ProcessEnd& end, int64
   Push(order::TellMetricProcessLost{slot.id,
                                     fmt::format("metric process {}: {}", slot.id, end.how)});
   scoring_.End(slot.id, now);
+  slot.job_of = 0;
+  const bool excused = std::exchange(slot.excused, false);
   if (closed_) return MoveMetricProcess(index, MetricProcessState::kIdle);
+  if (excused) return MoveMetricProcess(index, MetricProcessState::kPausing, now + PauseAfter(0));
   if (slot.restarts >= options_.metric_restarts_max)
     return MoveMetricProcess(index, MetricProcessState::kGivenUp);
   MoveMetricProcess(index, MetricProcessState::kPausing, now + PauseAfter(slot.restarts++));

@@ -122,7 +122,11 @@ void FleetMachine::OnWorkerNews(size_t index, const ProcessNews& news, int64_t n
     OnIdle(index, now);
   } else if (std::holds_alternative<news::Progressed>(news)) {
     slot.restarts = 0;
+    slot.moved_us = now;
+  } else if (std::holds_alternative<news::Moved>(news)) {
+    slot.moved_us = now;
   } else if (const auto* over = std::get_if<news::TrialOver>(&news)) {
+    slot.moved_us = now;
     OnTrialOver(index, *over);
   } else if (const auto* failed = std::get_if<news::Failed>(&news)) {
     OnFailed(index, *failed);
@@ -137,6 +141,7 @@ void FleetMachine::OnMetricProcessNews(size_t index, const ProcessNews& news, in
              want != nullptr && slot.state == MetricProcessState::kReady) {
     slot.wants += std::clamp(want->count, 0, kWantsMax - slot.wants);
     scoring_.End(slot.id, now);
+    slot.job_of = 0;
     UpdateMetricProcess(index);
   } else if (std::holds_alternative<news::Progressed>(news) && slot.has_process()) {
     slot.restarts = 0;

@@ -13,7 +13,9 @@ namespace {
 constexpr int64_t kWaitingMicros = 2'000'000;
 // A worker that asks for nothing for so long is not one that serves
 constexpr int64_t kQuietMicros = 30'000'000;
-constexpr size_t kNamesMax = 8;  // devices that are named
+// A run tells that it waits for its turn after so long without a device
+constexpr int64_t kTurnMicros = 30'000'000;
+constexpr size_t kNamesMax = 8;  // devices or users that are named
 
 }  // namespace
 
@@ -74,6 +76,19 @@ std::string FleetMachine::WaitsFor(const Run& run) const {
                      missing.empty() ? "no host has one" : Join(missing, "; "));
 }
 
+// The users whose runs have the devices that would suit the run.
+std::string FleetMachine::WaitsForTurn(const Run& run) const {
+  std::set<std::string> users;
+  for (const WorkerSlot& slot : workers_) {
+    const auto holder = runs_.find(slot.run);
+    if (!slot.held.empty() && holder != runs_.end() && Suits(slot, run))
+      users.insert(holder->second.view.user);
+  }
+  const bool named = !users.empty() && users.size() <= kNamesMax && users.count("") == 0;
+  return "its turn: the devices compute for other runs" +
+         (named ? " of " + Join({users.begin(), users.end()}, ", ") : "");
+}
+
 // A run waits in silence for a moment, since a host may come back or a worker restart.
 void FleetMachine::TellWaiting(int64_t now) {
   for (auto& [number, run] : runs_) {
@@ -84,7 +99,8 @@ void FleetMachine::TellWaiting(int64_t now) {
       run.waits_since_us = now;
     }
     const bool lasts = waits && now - run.waits_since_us >= kWaitingMicros;
-    std::string what = lasts ? WaitsFor(run) : "";
+    const bool for_turn = run.wants_since_us != 0 && now - run.wants_since_us >= kTurnMicros;
+    std::string what = lasts ? WaitsFor(run) : !waits && for_turn ? WaitsForTurn(run) : "";
     if (what == run.waiting) continue;
     run.waiting = what;
     Push(order::TellWaiting{number, std::move(what)});

@@ -43,6 +43,20 @@ struct Revoke {  ///< the worker no longer holds the trial
   HeldTrial held;
 };
 
+/// The run takes the trial back from the worker, without a failure, and says so (answer::Revoked):
+/// another run's turn has come
+struct TakeBack {
+  std::string worker;
+  HeldTrial held;
+};
+/// The run takes its jobs back from the metric process, without a failure. The process is killed
+/// next
+struct TakeJobsBack {
+  std::string metric_process;
+  int64_t run = 0;
+  bool distrust = false;  ///< the run doubts the host from now on
+};
+
 // ---- questions to runs, each answered at once (answers.h)
 /// The worker asked, and has loaded the run's checkpoint; answer Leased or NothingToLease
 struct LeaseTrial {
@@ -132,12 +146,12 @@ struct Ignored {      ///< for the log: an event that has no meaning in the slot
 
 namespace evald {
 
-using Order = std::variant<order::StartWorker, order::StartMetricProcess, order::Stop, order::Kill,
-                           order::Load, order::Follow, order::Revoke, order::LeaseTrial,
-                           order::Steal, order::LeaseJob, order::TellLoaded, order::TellRefused,
-                           order::TellWorkerLost, order::TellMetricProcessLost, order::TellSetAside,
-                           order::TellDevices, order::TellNoWorkers, order::TellNoMetricProcesses,
-                           order::TellNobodyElse, order::TellVain, order::TellWaiting,
-                           order::DropStaged, order::ShowChange, order::StopHosts, order::Ignored>;
+using Order = std::variant<
+    order::StartWorker, order::StartMetricProcess, order::Stop, order::Kill, order::Load,
+    order::Follow, order::Revoke, order::TakeBack, order::TakeJobsBack, order::LeaseTrial,
+    order::Steal, order::LeaseJob, order::TellLoaded, order::TellRefused, order::TellWorkerLost,
+    order::TellMetricProcessLost, order::TellSetAside, order::TellDevices, order::TellNoWorkers,
+    order::TellNoMetricProcesses, order::TellNobodyElse, order::TellVain, order::TellWaiting,
+    order::DropStaged, order::ShowChange, order::StopHosts, order::Ignored>;
 
 }  // namespace evald

@@ -102,6 +102,8 @@ class WorkerSlot {
   int64_t pulled = 0, to_pull = 0;
   int wants = 0;  ///< trials that it asked for
   HeldTrials held;
+  /// When it got a trial while it held none, ended one, or last showed that its trials go on
+  int64_t moved_us = 0;
   std::string cause;     ///< why the process is about to end; "": no reason is known
   bool excused = false;  ///< it gave the reason for its end, and the device is not at fault
   bool refuses = false;  ///< it can make no engine from its command line
@@ -145,6 +147,10 @@ struct MetricProcessSlot {
   int64_t due_us = 0;
   int64_t asked = 0;  ///< the run that is being asked; 0: none
   bool asked_own = false;
+  int64_t job_of = 0;  ///< the run whose job it does; 0: none; kJobOfNobody: of a run that is over
+  int64_t job_us = 0;  ///< when it got the job, or its run ended
+  bool excused = false;  ///< it is killed without a fault of its own
+  static constexpr int64_t kJobOfNobody = -1;
 
   bool has_process() const {
     return state == MetricProcessState::kStarting || state == MetricProcessState::kReady;

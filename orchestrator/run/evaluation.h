@@ -120,6 +120,10 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   /// Trials, each with its worker, that workers still hold although other workers have committed
   /// them. The caller revokes them.
   std::vector<std::pair<std::string, HeldTrial>> TakeRevoked();
+  /// Takes a trial back from its worker, which TakeRevoked then names: another run's turn has come.
+  void TakeBack(const std::string& worker, const HeldTrial& held);
+  /// Takes all jobs back from a metric process. `distrust`: its host is doubted from now on.
+  void TakeJobsBack(const std::string& metric_process, bool distrust);
   /// Call it for every message of a process: the process is alive.
   void Alive(const std::string& process, int64_t now);
   /// Processes that hold a trial or job of this run and have been silent for too long.
@@ -316,7 +320,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   Witness engine_from_;          // the host of that worker
   int64_t engine_since_us_ = 0;  // since then the run waits for a first result of that host
   int64_t engine_idle_us_ = 0;   // since then that host works at nothing
-  std::vector<std::pair<std::string, HeldTrial>> dropped_leases_;  // of the engines dropped
+  std::vector<std::pair<std::string, HeldTrial>> dropped_leases_;  // taken back by the run
   HostDoubts doubts_;
   std::set<std::string> ignored_;  // processes that had a message ignored
   int files_lost_ = 0;  // reported files that were not sound, from hosts whose failures count

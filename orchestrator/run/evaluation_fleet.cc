@@ -205,6 +205,22 @@ std::vector<std::pair<std::string, HeldTrial>> Evaluation::TakeRevoked() {
   return revoked;
 }
 
+void Evaluation::TakeBack(const std::string& worker, const HeldTrial& held) {
+  if (!machine_.TrialGivenBack(processes_.Of(worker), held.trial, held.attempt)) return;
+  log::Info("trial {} is taken back from {}: others wait for the device", held.trial, worker);
+  dropped_leases_.push_back({worker, held});
+  CheckEnd();
+}
+
+void Evaluation::TakeJobsBack(const std::string& metric_process, bool distrust) {
+  const Holder holder = processes_.Of(metric_process);
+  for (const Grant& grant : machine_.jobs().HeldBy(holder)) {
+    machine_.JobGivenBack(holder, grant.item, grant.attempt);
+    log::Warn("run {}: job {} is taken back from {}", id_, grant.item, metric_process);
+  }
+  if (distrust) doubts_.Doubt(WitnessOf(metric_process));
+}
+
 // ---- the fleet tells
 
 void Evaluation::AddRow(const std::string& process, const std::string& title, bool is_device) {

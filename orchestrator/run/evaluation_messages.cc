@@ -286,7 +286,7 @@ void Evaluation::OnJobDone(const std::string& metric_process, const protocol::Jo
   const double most_s =
       SecondsSince(machine_.jobs().LeasedAt(processes_.Of(metric_process), IdOfWireId(done.job)));
   const auto job =
-      machine_.JobDone(processes_.Of(metric_process), IdOfWireId(done.job), done.attempt);
+      machine_.JobDone(processes_.Of(metric_process), IdOfWireId(done.job), done.attempt, done.end);
   if (!job) return Ignore(metric_process, fmt::format("the end of job {}", IdOfWireId(done.job)));
   const auto isolation = isolation_of_.find(metric_process);
   if (isolation != isolation_of_.end()) isolation_ = isolation->second;

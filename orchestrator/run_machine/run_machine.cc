@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/names.h"
 #include "orchestrator/schedule/slice.h"
@@ -123,10 +124,16 @@ std::optional<MetricJob> RunMachine::LeaseJob(
   return job;
 }
 
-std::optional<MetricJob> RunMachine::JobDone(Holder metric_process, int64_t job, int attempt) {
+std::optional<MetricJob> RunMachine::JobDone(Holder metric_process, int64_t job, int attempt,
+                                             int64_t end) {
   if (!jobs_table_.Complete(metric_process, job, attempt)) return std::nullopt;
   MetricJob done = std::move(jobs_.at(job));
   jobs_.Erase(job);
+  DocumentRange& documents = done.documents;
+  if (end > documents.first && end < documents.end) {
+    const DocumentRange rest{end, std::exchange(documents.end, end)};
+    AddJob(done.task, rest, done.generations, done.trial, done.attempt);
+  }
   return done;
 }
 

@@ -203,8 +203,10 @@ class RunMachine {
   std::optional<MetricJob> LeaseJob(
       Holder metric_process, int64_t now,
       const std::function<bool(const std::string& generations)>& fits = {});
-  /// The job's scores file is complete. Returns the job if the report counts.
-  std::optional<MetricJob> JobDone(Holder metric_process, int64_t job, int attempt);
+  /// The job's scores file is complete. Returns the job if the report counts. If the file ends with
+  /// the document before `end`, the job returned ends there too, and the rest is a new job.
+  std::optional<MetricJob> JobDone(Holder metric_process, int64_t job, int attempt,
+                                   int64_t end = 0);
   /// False if the metric process does not hold the job. If `retry` is false, the task itself cannot
   /// be scored and is refused.
   bool JobFailed(Holder metric_process, int64_t job, int attempt, const std::string& cause,
@@ -277,13 +279,16 @@ class RunMachine {
     std::vector<SliceState> slices;
     int64_t requests_done = 0;  // by the attempt under way
     int64_t since_us = 0;       // when its oldest request reached the engine, or when it was leased
+    int64_t quiet_us = 0;     // when it was leased, or a slice of it was last known to be reported
+    bool slice_came = false;  // since then
+    int64_t shorten_us = 0;   // when the worker was told to shorten it, without an answer; 0: never
     bool backup = false;
     int backups = 0;           // backups that were made of it
     int64_t counterpart = -1;  // its live backup, or the trial that it is a backup of
   };
   std::optional<int64_t> CutTrial(Holder worker);
   int DeviceOf(Holder worker);
-  std::vector<WaitingDocuments> WaitingOf(Holder worker) const;
+  std::vector<WaitingDocuments> WaitingOf(Holder worker, int64_t now) const;
   TrialLease LeaseOf(const Grant& grant, int64_t now);
   void NoteBegun(Holder worker, int64_t now);
   void ReportBegun(Holder worker, int64_t now);

@@ -45,7 +45,7 @@ void RunMachine::ReportBegun(Holder worker, int64_t now) {
     for (const SliceState& slice : trial.slices) {
       if (!slice.reported) fresh.Add(costs_, slice.task, slice.documents.size());
     }
-    begun.push_back({number, Seconds(trial.since_us), fresh.total()});
+    begun.push_back({number, Seconds(trial.since_us), fresh.total(), Seconds(trial.quiet_us)});
   }
   backups_.Report(Seconds(now), DeviceOf(worker), begun);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/names.h"
 #include "orchestrator/run_machine/run_machine.h"
@@ -11,6 +12,9 @@
 namespace evald {
 namespace {
 
+// A worker that has not answered an order to shorten a trial for so long has nothing to steal.
+// Honest workers answer after the batch under way.
+constexpr int64_t kShortenMicros = 10'000'000;
 // The longest time that a worker waits for documents that others give back.
 constexpr int64_t kStealWaitMicros = 2'000'000;
 
@@ -81,7 +85,8 @@ TrialLease RunMachine::LeaseOf(const Grant& grant, int64_t now) {
   TrialLease lease{grant.item, grant.attempt, {}};
   TrialState& trial = trials_.at(grant.item);
   trial.requests_done = 0;
-  trial.since_us = now;
+  trial.since_us = trial.quiet_us = now;
+  trial.shorten_us = 0;
   for (const SliceState& slice : trial.slices) {
     if (slice.reported) continue;
     lease.slices.push_back({slice.task, slice.documents, slice.salvage});
@@ -91,11 +96,12 @@ TrialLease RunMachine::LeaseOf(const Grant& grant, int64_t now) {
 
 // Documents of the worker's trials that are not begun. Requests are begun in the order of a trial's
 // slices; the engine holds as many as it has places.
-std::vector<WaitingDocuments> RunMachine::WaitingOf(Holder worker) const {
+std::vector<WaitingDocuments> RunMachine::WaitingOf(Holder worker, int64_t now) const {
   std::vector<WaitingDocuments> waiting;
   for (const int64_t number : trials_table_.ItemsOf(worker)) {
     const TrialState& trial = trials_.at(number);
     if (trial.counterpart >= 0) continue;  // it is computed twice already
+    if (trial.shorten_us != 0 && now - trial.shorten_us > kShortenMicros) continue;
     double begun = static_cast<double>(trial.requests_done + work_.places());
     for (size_t s = 0; s < trial.slices.size(); ++s) {
       const SliceState& slice = trial.slices[s];
@@ -122,8 +128,9 @@ void RunMachine::Progressed(Holder worker, int64_t trial, int attempt, int64_t r
   if (oldest_s > 0 || requests_done > state.requests_done)
     state.since_us = now - static_cast<int64_t>(oldest_s * 1e6);
   state.requests_done = requests_done;
+  if (std::exchange(state.slice_came, false)) state.quiet_us = now;
   if (work_.documents() > 0) return;  // reports are not needed yet
-  stealing_.Report(Seconds(now), DeviceOf(worker), WaitingOf(worker), work_);
+  stealing_.Report(Seconds(now), DeviceOf(worker), WaitingOf(worker, now), work_);
   ReportBegun(worker, now);
 }
 
@@ -148,6 +155,8 @@ std::vector<ShortenOrder> RunMachine::Steal(Holder worker, int64_t now) {
       if (slice.reported || documents.documents.first >= slice.documents.end) continue;
       orders.push_back({victim, grant.item, grant.attempt, slice.task, slice.documents.first,
                         documents.documents.first});
+      int64_t& asked_us = trials_.at(grant.item).shorten_us;
+      if (asked_us == 0) asked_us = now;
     }
   }
   return orders;
@@ -156,6 +165,7 @@ std::vector<ShortenOrder> RunMachine::Steal(Holder worker, int64_t now) {
 bool RunMachine::Shortened(Holder worker, int64_t trial, int attempt, size_t task, int64_t first,
                            int64_t end) {
   if (!trials_table_.Holds(worker, trial, attempt)) return false;
+  trials_.at(trial).shorten_us = 0;
   for (SliceState& slice : trials_.at(trial).slices) {
     if (slice.task != task || slice.documents.first != first || slice.reported) continue;
     if (end <= first || end >= slice.documents.end) return false;
@@ -187,7 +197,7 @@ bool RunMachine::SliceReported(Holder worker, int64_t trial, int attempt, size_t
         slice.documents.end != documents.end || slice.reported) {
       continue;
     }
-    slice.reported = true;
+    slice.reported = trials_.at(trial).slice_came = true;
     Supersede(trial, task, documents);
     return true;
   }

@@ -49,8 +49,10 @@ void Backups::Report(double now, int device, const std::vector<BegunTrial>& begu
   for (const BegunTrial& trial : begun) {
     const double clearly_later = kLateFactor * trial.fresh_s + least_s_;
     const double left = slow * trial.fresh_s - (now - trial.since);
-    const Late late{left > clearly_later ? trial.since : trial.since + clearly_later, trial.trial,
-                    device};
+    const double quiet_s =
+        std::min(kQuietFactor * slow * trial.fresh_s + kQuietLeastSeconds, kQuietMostSeconds);
+    const double late_at = left > clearly_later ? trial.since : trial.since + clearly_later;
+    const Late late{std::min(late_at, trial.quiet + quiet_s), trial.trial, device};
     if (!of.first || late < *of.first) of.first = late;
   }
   order_.insert(*of.first);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -32,6 +33,8 @@ struct BegunTrial {
   int64_t trial = 0;
   double since = 0;    ///< when the oldest request that has not ended was given to the engine
   double fresh_s = 0;  ///< seconds that the whole trial would take elsewhere
+  /// When it was leased, or a slice of it was last reported
+  double quiet = std::numeric_limits<double>::infinity();
 };
 
 /// Decides which trials an idle device computes a second time. Backups are made only when no
@@ -45,6 +48,10 @@ struct BegunTrial {
 /// so a device that shows no sign of life is late too. "Clearly later" means more than twice as
 /// long, and by more than `least_s`.
 ///
+/// Both rest on heartbeats, which a device of another host may make up. So a trial also gets a
+/// backup if no slice of it has been reported for `kQuietFactor` times as long as the trial would
+/// take elsewhere, with a least and a most time.
+///
 /// The executor reports what each device has begun, and measures trials that ended. It asks Next
 /// for a device that got nothing else, leases the backup, and then forgets or reports anew the
 /// device that the backup was made from. A plain value; times are seconds of any one clock. With n
@@ -52,6 +59,7 @@ struct BegunTrial {
 class Backups {
  public:
   static constexpr double kLateFactor = 2;
+  static constexpr double kQuietFactor = 8, kQuietLeastSeconds = 60, kQuietMostSeconds = 1800;
   /// The most backups of one trial, one after another.
   static constexpr int kBackupsMax = 2;
 

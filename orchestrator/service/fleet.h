@@ -131,6 +131,7 @@ class Fleet {
     Json isolation;                          // of a metric process: how it isolates code
     std::optional<protocol::Loaded> loaded;  // a worker's answer to the last Load
     int64_t killed_us = 0;                   // when its agent was told to kill it; 0: it was not
+    std::map<int64_t, int64_t> finished;     // requests by trial, as its last heartbeats said
   };
 
   // fleet.cc: events
@@ -155,6 +156,7 @@ class Fleet {
   void OnHello(const std::string& id, const protocol::Hello& hello);
   void OnLoaded(const std::string& id, const protocol::Loaded& loaded);
   void OnProgress(const std::string& id, const protocol::Progress& progress);
+  void NoteFinished(const std::string& id, const protocol::Progress& progress, int64_t now);
   void OnTrialMessage(const std::string& id, const protocol::Message& message);
   RunEntry* PassOn(const std::string& id, const protocol::Message& message,
                    std::optional<double>* device_s = nullptr);
@@ -170,6 +172,8 @@ class Fleet {
   void Do(const order::Load& order);
   void Do(const order::Follow& order);
   void Do(const order::Revoke& order);
+  void Do(const order::TakeBack& order);
+  void Do(const order::TakeJobsBack& order);
   void Do(const order::LeaseTrial& order);
   void Do(const order::Steal& order);
   void Do(const order::LeaseJob& order);

@@ -2,6 +2,8 @@
 // needs it to decide.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "evald/engine_info.h"
@@ -10,6 +12,11 @@
 #include "orchestrator/service/fleet.h"
 
 namespace evald {
+namespace {
+
+constexpr size_t kTrialsKept = 64;  // of a worker, with their finished requests
+
+}  // namespace
 
 // If a message cannot be taken, the run that it is about ends, and other runs go on. A process that
 // sends messages of an invalid form is killed.
@@ -137,8 +144,21 @@ void Fleet::OnProgress(const std::string& id, const protocol::Progress& progress
   if (progress.trial < 0) {
     machine_.Heard(id, news::Idle{progress.engine_silent_ms * 1000}, now);
   } else {
+    NoteFinished(id, progress, now);
     PassOn(id, progress);
   }
+}
+
+// A request of the worker has ended. The heartbeats of other hosts do not count: they may be made
+// up.
+void Fleet::NoteFinished(const std::string& id, const protocol::Progress& progress, int64_t now) {
+  const auto host = machine_.hosts().find(machine_.FindWorker(id)->host);
+  if (host == machine_.hosts().end() || !host->second.spec.trusted) return;
+  std::map<int64_t, int64_t>& finished = processes_.at(id).finished;
+  if (finished.size() > kTrialsKept) finished.clear();
+  int64_t& requests = finished[progress.trial];
+  if (progress.requests_done > std::exchange(requests, progress.requests_done))
+    machine_.Heard(id, news::Moved{}, now);
 }
 
 // A message about a trial, or a span.

@@ -125,6 +125,27 @@ void Fleet::Do(const order::Revoke& order) {
        protocol::Revoke{WireId(order.held.run, order.held.trial), order.held.attempt});
 }
 
+void Fleet::Do(const order::TakeBack& order) {
+  RunEntry* entry = Find(order.held.run);
+  if (entry == nullptr) return;
+  entry->changed = true;
+  Guard(entry, order.worker, [&] {
+    entry->run->TakeBack(order.worker, order.held);
+    return true;
+  });
+  TakeRevoked(entry);
+}
+
+void Fleet::Do(const order::TakeJobsBack& order) {
+  RunEntry* entry = Find(order.run);
+  if (entry == nullptr) return;
+  entry->changed = true;
+  Guard(entry, order.metric_process, [&] {
+    entry->run->TakeJobsBack(order.metric_process, order.distrust);
+    return true;
+  });
+}
+
 void Fleet::Do(const order::StopHosts&) {
   if (hosts_.empty()) return stopped_();
   const auto left = std::make_shared<size_t>(hosts_.size());

@@ -57,7 +57,8 @@ class CpuBackend : public Backend {
     device_.reset();
     device_.emplace(config, kernels_, &pool_);
     const uint64_t page = device_->page_bytes();
-    cache_.emplace(&*device_, CacheBudget(settings_, DefaultCacheBytes(pool_.threads()), page));
+    cache_.emplace(&*device_, CacheBudget(settings_, DefaultCacheBytes(pool_.threads()),
+                                          HostMemory().total, page));
     report_ = {{"bytes", weights.mapped_bytes()},
                {"kernels", kernels_.name},
                {"threads", pool_.threads()}};

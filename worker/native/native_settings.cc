@@ -47,13 +47,22 @@ NativeSettings ReadNativeSettings(const Json& json) {
   return read;
 }
 
-uint64_t CacheBudget(const NativeSettings& settings, uint64_t by_default, uint64_t page_bytes) {
+uint64_t CacheBudget(const NativeSettings& settings, uint64_t by_default, uint64_t most,
+                     uint64_t page_bytes) {
   if (settings.kv_cache == 0) return std::max(by_default, page_bytes);
   if (settings.kv_cache < page_bytes) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("engine 'native': kv_cache: found {}, expected at least {} (one page "
                             "of {} tokens)",
                             HumanBytes(settings.kv_cache), HumanBytes(page_bytes), kPagePositions));
+  }
+  if (most > 0 && settings.kv_cache > most) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("engine 'native': kv_cache: found {}, expected at most {}, the memory of "
+                    "this device",
+                    HumanBytes(settings.kv_cache), HumanBytes(most)),
+        "leave kv_cache out, or lower it");
   }
   return settings.kv_cache;
 }

@@ -29,7 +29,9 @@ struct NativeSettings {
 NativeSettings ReadNativeSettings(const Json& json);
 
 /// The budget of a cache of keys and values: the settings' value, otherwise `by_default`; at least
-/// one page. Throws Error(kUsage) if the settings give less than a page.
-uint64_t CacheBudget(const NativeSettings& settings, uint64_t by_default, uint64_t page_bytes);
+/// one page. Throws Error(kUsage) if the settings give less than a page, or more than `most`, the
+/// memory of the device (0: not known).
+uint64_t CacheBudget(const NativeSettings& settings, uint64_t by_default, uint64_t most,
+                     uint64_t page_bytes);
 
 }  // namespace evald::native

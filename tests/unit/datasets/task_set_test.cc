@@ -222,6 +222,32 @@ TEST(TaskRegistry, NestedAndInlineGroups) {
   EXPECT_EQ(tasks.leaves[4].state->config.num_fewshot, 1);
 }
 
+// lm_eval 0.4.13, tasks/_factory.py: {**task, **{**group, **outer group}, **member}. The values are
+// not merged, so settings that the task has and the group does not name are those of the harness.
+TEST(TaskRegistry, AGroupsGenerationKwargsTakeThePlaceOfTheTasks) {
+  const TemporaryFolder scratch;
+  scratch.Write("t.yaml",
+                "task: t\ndataset_path: d\ntest_split: test\ndoc_to_text: q\ndoc_to_target: a\n"
+                "output_type: generate_until\n"
+                "generation_kwargs: {until: ['x'], max_gen_toks: 64, repetition_penalty: 1.5}\n");
+  scratch.Write("member.yaml",
+                "group: member\ntask:\n  - task: t\n    generation_kwargs: {max_gen_toks: 9}\n");
+  scratch.Write("whole.yaml", "group: whole\ntask: [t]\ngeneration_kwargs: {max_gen_toks: 9}\n");
+  scratch.Write("empty.yaml", "group: empty\ntask: [t]\ngeneration_kwargs: {}\n");
+  scratch.Write("outer.yaml",
+                "group: outer\ntask: [whole]\ngeneration_kwargs: {do_sample: false}\n");
+  const auto kwargs = [&](const char* name) {
+    const ResolvedTasks tasks = TaskRegistry({scratch.path()}).Resolve({Named(name)});
+    return tasks.leaves.at(0).state->config.dump.at("generation_kwargs");
+  };
+  EXPECT_EQ(kwargs("t")["repetition_penalty"], 1.5);
+  for (const char* name : {"member", "whole"}) {
+    EXPECT_EQ(kwargs(name), (Json{{"max_gen_toks", 9}, {"until", {"\n\n"}}})) << name;
+  }
+  EXPECT_EQ(kwargs("empty"), (Json{{"until", {"\n\n"}}}));
+  EXPECT_EQ(kwargs("outer"), (Json{{"do_sample", false}, {"until", {"\n\n"}}}));
+}
+
 TEST(TaskRegistry, OwnFoldersWinOverBuiltInTasks) {
   const TemporaryFolder scratch;
   scratch.Write("t/mine.yaml", "include: gsm8k/gsm8k.yaml\nnum_fewshot: 1\n");

@@ -107,6 +107,27 @@ struct TinyFleet::Carry {
     if (process != nullptr)
       process->inbox.push_back([process, held = order.held] { process->leases.erase(held); });
   }
+  void operator()(const order::TakeBack& order) {
+    text = fmt::format("take back {} {}.{}.{}", order.worker, order.held.run, order.held.trial,
+                       order.held.attempt);
+    TinyRun* run = Of(order.held.run);
+    if (run == nullptr || run->view.ending) return;
+    EXPECT_TRUE(
+        run->machine.TrialGivenBack(NumberOf(order.worker), order.held.trial, order.held.attempt));
+    fleet->machine.Answered(answer::Revoked{order.worker, order.held}, fleet->now);
+    fleet->Changed(order.held.run);
+  }
+  void operator()(const order::TakeJobsBack& order) {
+    text = fmt::format("jobs back {} {}{}", order.metric_process, order.run,
+                       order.distrust ? " distrust" : "");
+    TinyRun* run = Of(order.run);
+    if (run == nullptr || run->view.ending) return;
+    const Holder holder = NumberOf(order.metric_process);
+    for (const Grant& grant : run->machine.jobs().HeldBy(holder))
+      EXPECT_TRUE(run->machine.JobGivenBack(holder, grant.item, grant.attempt));
+    if (order.distrust) run->view.doubted.insert(fleet->processes.at(order.metric_process)->host);
+    fleet->Changed(order.run);
+  }
   void Give(const std::string& worker, TinyRun* run, const TrialLease& lease) {
     const HeldTrial held{run->view.number, lease.trial, lease.attempt};
     fleet->CheckLease(run, lease);

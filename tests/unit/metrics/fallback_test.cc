@@ -50,6 +50,33 @@ TEST(Fallback, ASearchWithoutEndGivesTheFiltersFallback) {
   EXPECT_TRUE(fine.fallbacks.empty());
 }
 
+// The searches of a document have a bound together, beyond which all but the easiest are given up
+// at once. So many filters do not hold a metric process for as many times as long as one.
+TEST(Fallback, TheSearchesOfADocumentAreBoundedTogether) {
+  const auto filter = [](const char* pattern) {
+    return std::vector<FilterStep>{{"regex", {{"regex_pattern", pattern}, {"fallback", "none"}}},
+                                   kFirst};
+  };
+  constexpr const char* kSlow = "a+b";  // some thousand steps
+  TaskDefinition task = TaskWith({}, {{"regexes_to_ignore", {","}}});
+  task.filters.clear();
+  for (const char* name : {"a", "b", "c", "d", "e", "f"})
+    task.filters.push_back({name, filter(kNested)});
+  task.filters.push_back({"slow", filter(kSlow)});
+  task.filters.push_back({"easy", filter("^b")});
+  PreparedDocument document;
+  document.target = "x";
+  const Scorer scorer(task, nullptr);
+  const ScoredDocument score = scorer.Score(document, {test::Answer(0, kEndless + "!")});
+  for (const FilterScore& of : score.filters) {
+    const Fallbacks expected = {{"step limit", 1}};
+    EXPECT_EQ(of.fallbacks, of.filter == "easy" ? Fallbacks{} : expected) << of.filter;
+  }
+  // The next document has a bound of its own.
+  EXPECT_TRUE(scorer.Score(document, {test::Answer(0, "!")}).filters[6].fallbacks.empty());
+  EXPECT_TRUE(ScoreOf(TaskWith(filter(kSlow)), kEndless + "!").fallbacks.empty());
+}
+
 TEST(Fallback, SoDoesMultipleChoice) {
   const Json doc = {{"choices", {"yes", "no"}}};
   const Json kwargs = {{"regex_pattern", kNested}};

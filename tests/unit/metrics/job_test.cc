@@ -89,6 +89,18 @@ TEST_F(JobTest, ScoresASliceInOrder) {
   EXPECT_EQ(expected, 9);
 }
 
+// So that no user's jobs hold a metric process for long. The rest is another job.
+TEST_F(JobTest, EndsEarlyWhenItsTimeIsUp) {
+  protocol::JobDone done;
+  ASSERT_TRUE(RunJob(
+      MakeJob(3, 9), [] { return nullptr; }, stop_, &count_, &done, std::chrono::microseconds(0)));
+  EXPECT_EQ(done.end, 4) << "at least one document is scored";
+  EXPECT_EQ(count_, 1);
+  ForEachJsonLine(done.file,
+                  [](size_t, Json&& line) { EXPECT_EQ(ScoreFromJson(line, "line").doc_id, 3); });
+  EXPECT_EQ(done.hash, HashHex(ReadFile(done.file)));
+}
+
 TEST_F(JobTest, AMissingGenerationIsAnInfrastructureError) {
   test::WriteText(scratch_.path() / "generations.jsonl",
                   Line(Answer(0, "x")) + Line(Answer(2, "x")));

@@ -159,6 +159,7 @@ TEST_F(BadCheckpointTest, SettingsAreStrict) {
   EXPECT_THROW(LoadedEngine(copy_.path(), {{"max_length", 257}}), Error);
   EXPECT_THROW(LoadedEngine(copy_.path(), {{"max_length", 0}}), Error);
   EXPECT_THROW(LoadedEngine(copy_.path(), {{"kv_cache", "10"}}), Error);
+  EXPECT_THROW(LoadedEngine(copy_.path(), {{"kv_cache", "900TiB"}}), Error);
   EXPECT_THROW(LoadedEngine(copy_.path(), {{"kv_cache", "much"}}), Error);
   EXPECT_THROW(LoadedEngine(copy_.path(), {{"kernels", "sse9"}}), Error);
   EXPECT_THROW(LoadedEngine(copy_.path(), {{"concurrency", 0}}), Error);

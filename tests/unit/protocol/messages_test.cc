@@ -37,7 +37,7 @@ std::vector<Message> OneOfEach() {
       SliceDone{7, 1, "gsm8k", 3, 9, "/run/g/7.1.jsonl", "aa", 4096, 6, 1, 600, 700, 3.5, 1.25, 2},
       TrialDone{7, 1, 12.25},
       TrialFailed{7, 1, false, "disk \"full\"", true},
-      JobDone{9, "/run/s/9.jsonl", "bb", 77, 0.5, 0.75, 2},
+      JobDone{9, "/run/s/9.jsonl", "bb", 77, 0.5, 0.75, 2, 12},
       JobFailed{9, true, "killed", 2},
       Span{"generate", 1000, 2000, Json{{"trials", {7}}}},
       Load{"/dev/shm/evald-0/f00d", "f00d"},
@@ -95,11 +95,9 @@ TEST(Messages, ValuesArriveInTheirMembers) {
 }
 
 // Members that earlier versions do not send.
-const std::set<std::pair<std::string, std::string>> kLaterMembers = {{"hello", "waits"},
-                                                                     {"progress", "pulled"},
-                                                                     {"progress", "to_pull"},
-                                                                     {"trial_failed", "device"},
-                                                                     {"trial_failed", "task"}};
+const std::set<std::pair<std::string, std::string>> kLaterMembers = {
+    {"hello", "waits"},      {"job_done", "end"},        {"progress", "pulled"},
+    {"progress", "to_pull"}, {"trial_failed", "device"}, {"trial_failed", "task"}};
 
 // After the decoder, no code meets a number that no device can report, or a raw value of another
 // form.
@@ -150,6 +148,7 @@ TEST(Messages, WhatIsOutOfBoundsIsNamed) {
       {7, "/slot_seconds", 1e308},
       {7, "/cpu_seconds", -1},
       {7, "/job", -1},
+      {7, "/end", -1},
       {8, "/attempt", -1},
       {9, "/begin", INT64_MIN},
       {9, "/end", INT64_MAX},

@@ -102,6 +102,22 @@ TEST(RunMachine, OneSliceFromLeaseToScore) {
   EXPECT_TRUE(machine.missing().empty());
 }
 
+TEST(RunMachine, TheRestOfAJobThatEndedEarlyIsAnotherJob) {
+  RunMachine machine = Whole({{"t", 8}});
+  machine.GenerationsCommitted(0, List({0, 8}), "generations/t/0.1-0.jsonl", 0, 1);
+  const MetricJob job = *machine.LeaseJob("m"_p, 0);
+  EXPECT_EQ(machine.jobs().queued(), 0u);
+  const MetricJob done = *machine.JobDone("m"_p, job.job, job.job_attempt, 3);
+  EXPECT_EQ(done.documents, (DocumentRange{0, 3}));
+  const MetricJob rest = *machine.LeaseJob("other"_p, 0);
+  EXPECT_EQ(rest.documents, (DocumentRange{3, 8}));
+  EXPECT_EQ(rest.generations, job.generations);
+  EXPECT_NE(machine.ScoresFile(rest), machine.ScoresFile(done));
+  // An end outside the job is none.
+  EXPECT_EQ(machine.JobDone("other"_p, rest.job, rest.job_attempt, 8)->documents, rest.documents);
+  EXPECT_TRUE(machine.jobs().idle());
+}
+
 TEST(RunMachine, WhatIsSlowToScoreIsScoredInPieces) {
   RunMachine machine = Whole({{"t", 10, true}});
   machine.GenerationsCommitted(0, {0, 1, 2, 3, 4, 5, 7, 8}, "generations/t/0.1.jsonl", 0, 1);
@@ -420,6 +436,33 @@ struct Straggler {
   RunMachine machine;
   TrialLease lease;
 };
+
+// Anyone with a worker token can hold a trial, say that its requests end and that none is old, and
+// never hand anything over nor give documents back.
+TEST(RunMachine, ATrialOfWhichOnlyHeartbeatsComeGoesToWhoIsIdle) {
+  RunMachine machine({}, {});
+  machine.SetTasks({{"t", 100}});
+  PlanSetup setup;
+  setup.devices = 1;
+  setup.places = 1;
+  setup.costs = {0.1, 0.01};
+  machine.Plan(setup);
+  std::vector<TrialLease> leases;
+  while (const auto lease = machine.LeaseTrial("liar"_p, 0)) leases.push_back(*lease);
+  constexpr int64_t kSecond = 1'000'000;
+  int64_t now = 0;
+  std::optional<TrialLease> backup;
+  for (int64_t done = 0; !backup && now < 7200 * kSecond; now += kSecond) {
+    done += now % (20 * kSecond) == 0 ? 1 : 0;
+    for (const TrialLease& lease : leases)
+      machine.Progressed("liar"_p, lease.trial, lease.attempt, std::min<int64_t>(done, 3), 0.2,
+                         now);
+    machine.Steal("idle"_p, now);
+    backup = machine.LeaseBackup("idle"_p, now);
+  }
+  ASSERT_TRUE(backup);
+  EXPECT_LE(now, 1800 * kSecond);
+}
 
 TEST(RunMachine, WhatIsLateIsLeasedASecondTimeToWhoIsIdle) {
   Straggler s;

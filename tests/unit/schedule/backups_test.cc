@@ -69,6 +69,19 @@ TEST(Backups, WhatIsUnderWayForLongIsExpectedToBeForAsLongAgain) {
   EXPECT_EQ(late->device, 3);
 }
 
+// Heartbeats may be made up: the device says that its requests end, and no slice ever comes.
+TEST(Backups, ATrialOfWhichNoSliceComesIsLateInTheEnd) {
+  Backups backups(1);
+  const auto report = [&](double now) { backups.Report(now, 0, {{7, now, 5, 0}}); };
+  report(99);
+  EXPECT_FALSE(backups.Next(99, 1, [&](int) { report(99); }));
+  report(101);
+  const auto late = backups.Next(101, 1, [&](int) { report(101); });
+  ASSERT_TRUE(late);
+  EXPECT_EQ(late->trial, 7);
+  EXPECT_EQ(late->at, 8 * 5 + 60);
+}
+
 TEST(Backups, ADeviceIsExpectedToBeAsSlowAsItHasBeen) {
   Backups backups(1);
   backups.Measured(0, 99, 99);

@@ -140,7 +140,7 @@ class CudaBackend : public Backend {
     const DeviceMemory memory = MemoryOfDevice();
     const uint64_t kept = device_->reserve_bytes() + memory.total / kSpareShare;
     const uint64_t free = memory.free > kept ? memory.free - kept : 0;
-    cache_.emplace(&*device_, CacheBudget(settings_, free, device_->page_bytes()));
+    cache_.emplace(&*device_, CacheBudget(settings_, free, free, device_->page_bytes()));
     const int64_t wanted = cache_->capacity();
     try {
       cache_->TakeAll();
