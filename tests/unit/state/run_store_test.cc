@@ -1,8 +1,10 @@
 #include "orchestrator/state/run_store.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 
@@ -34,6 +36,40 @@ class RunStoreTest : public testing::Test {
 
   TemporaryFolder folder_;
 };
+
+/// Lets no file of this process grow beyond `bytes`, until the end of this object. A write beyond
+/// fails, as on a full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now = {bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+// Its first failure is the one that is told: without the run's row, each later row would fail for
+// another reason.
+TEST_F(RunStoreTest, ARunThatCannotBeWrittenIsNotOpen) {
+  RunStore store(folder_.path());
+  std::string what;
+  {
+    const FileSizeLimit full(1);
+    what = CaughtText([&] { store.OpenRun("r", "/out"); }, ErrorKind::kInfrastructure);
+  }
+  EXPECT_NE(what.find("state.db: "), std::string::npos) << what;
+  EXPECT_EQ(what.find("FOREIGN KEY"), std::string::npos) << what;
+  EXPECT_GT(store.OpenRun("r", "/out"), 0) << "there is space again";
+  store.RecordLease("r", 0, 1, "w");
+}
 
 // The tables of schema version 1, as in the first release, with one run.
 constexpr const char* kVersion1 = R"sql(
