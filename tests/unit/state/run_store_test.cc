@@ -367,5 +367,24 @@ TEST_F(RunStoreTest, RunsOfWhichNothingWasComputedAreFoundAndRemoved) {
   EXPECT_TRUE(store.Load("a").attempts.empty());
 }
 
+TEST_F(RunStoreTest, OldEventsOfARunAreRemovedAndTheirPlaceIsMarked) {
+  RunStore store(folder_.path());
+  Database& database = store.database();
+  service_store::AddEvent(database, {1, "other", "run.state", "{}"}, 50);
+  service_store::AddEvent(database, {2, "", "worker", "{}"}, 50);
+  for (int64_t sequence = 3; sequence <= 1000; ++sequence)
+    service_store::AddEvent(database, {sequence, "flood", "run.state", "{}"}, 50);
+  const auto flood = service_store::EventsAfter(database, "flood", 0, 10'000);
+  EXPECT_LE(flood.size(), 50u + 97 + 1);
+  EXPECT_GE(flood.size(), 50u + 1);
+  EXPECT_EQ(flood.front().type, "events.lost");
+  EXPECT_EQ(flood.back().sequence, 1000);
+  const int64_t lost = flood.front().sequence;
+  for (const auto& event : service_store::EventsAfter(database, "flood", lost, 10'000))
+    EXPECT_EQ(event.type, "run.state") << "who has read so far has lost nothing";
+  const auto all = service_store::EventsAfter(database, "", 0, 10'000);
+  EXPECT_EQ(all.size(), flood.size() + 2) << "events of others stay";
+}
+
 }  // namespace
 }  // namespace evald
