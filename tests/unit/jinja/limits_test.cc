@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/jsonl.h"
 #include "evald/error.h"
 #include "jinja/template.h"
 #include "tests/unit/support/caught.h"
@@ -77,6 +78,24 @@ TEST(JinjaLimits, SearchesTakeLinearTime) {
     EXPECT_NE(Template(names + "{{ " + work + " }}", {}, "t").Render(Json::object()), "") << work;
   }
   EXPECT_LT(MonotonicMicros() - begin, 30'000'000);
+}
+
+// The values of a dict of many keys are neither looked up nor replaced one behind the other.
+TEST(JinjaLimits, LargeDictsTakeTimeInProportion) {
+  Json pairs = Json::array();
+  Json many = Json::object();
+  auto& members = many.get_ref<Json::object_t&>();
+  for (int i = 0; i < 100'000; ++i) {
+    members.emplace_back("k" + std::to_string(i), i);
+    pairs.push_back({"k" + std::to_string(99'999 - i % 100), i});
+  }
+  const int64_t begin = MonotonicMicros();
+  EXPECT_EQ(Template("{{ d|tojson }}", {}, "t").Render({{"d", many}}).size(),
+            ToLine(many).size() + 199'999u);
+  EXPECT_EQ(Template("{{ dict(d.items()|list + p)|length }}", {}, "t")
+                .Render({{"d", many}, {"p", pairs}}),
+            "100000");
+  EXPECT_LT(MonotonicMicros() - begin, 20'000'000);
 }
 
 /// The most memory that this process has had, in bytes.
