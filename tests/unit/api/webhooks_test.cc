@@ -214,6 +214,37 @@ TEST(Webhooks, AreDeliveredInOrderSignedAndRetried) {
   EXPECT_EQ(webhooks.statistics().waiting, 0u);
 }
 
+std::string SubmitFor(MemoryService* service, const std::string& user) {
+  Submission submission;
+  submission.yaml = "name: m";
+  submission.user = user;
+  std::string id;
+  service->Submit(submission, [&](Answer<Submitted> answer) {
+    id = std::get<Submitted>(answer).run.at("id").get<std::string>();
+  });
+  return id;
+}
+
+// The first call fails, so that 1,500 calls about bob's run come to wait before that about ann's.
+TEST(Webhooks, ACallAboutAnotherUsersRunIsSecondInTurn) {
+  const TemporaryFolder folder;
+  MemoryService service(folder.path());
+  const std::string bobs = SubmitFor(&service, "bob");
+  const std::string anns = SubmitFor(&service, "ann");
+  Receiver receiver(1);
+  WebhookTarget target{receiver.url(), ""};
+  target.first_delay = std::chrono::seconds(4);
+  Webhooks webhooks(&service, {target});
+  for (int i = 0; i < 1500; ++i) service.Emit(bobs, "run.state", {{"state", "paused"}});
+  service.Emit(anns, "run.state", {{"state", "done"}});
+  const std::vector<http::Request> calls = receiver.WaitFor(3);
+  ASSERT_GE(calls.size(), 3u);
+  EXPECT_EQ(calls[0].headers.Get("Evald-Delivery"), calls[1].headers.Get("Evald-Delivery"));
+  EXPECT_EQ(ParseJson(calls[1].body, "call")["run"], bobs);
+  EXPECT_EQ(ParseJson(calls[2].body, "call")["run"], anns);
+  EXPECT_GE(webhooks.statistics().dropped, 500u);
+}
+
 TEST(Webhooks, AReceiverThatIsAwayHoldsNothingUp) {
   const TemporaryFolder folder;
   MemoryService service(folder.path());
