@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/json_tree.h"
 #include "base/text.h"
 #include "evald/error.h"
 
@@ -128,7 +129,9 @@ Json ParseJson(std::string_view text, const std::string& where, size_t values_ma
                 fmt::format("{}: JSON of more than {} values", where, values_max));
   }
   try {
-    return Json::parse(text);
+    JsonTree tree;
+    Json::sax_parse(text, &tree);
+    return tree.Take();
   } catch (const nlohmann::json::parse_error& e) {
     if (std::strstr(e.what(), "surrogate") != nullptr) ThrowSurrogate(text, e.byte, where);
     const std::string no_number = NoNumberAt(text, e.byte);

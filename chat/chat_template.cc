@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "base/find_text.h"
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "chat/template_files.h"
@@ -102,7 +103,7 @@ std::string ChatTemplate::Render(const Json& messages, bool add_generation_promp
   last = content + std::string(kTag);
   std::string text = template_->Render(variables);
   const size_t at = text.rfind(kTag.substr(0, kTag.size() - 1));
-  if (at == std::string::npos || text.find(python::Strip(content)) == std::string::npos) {
+  if (at == std::string::npos || FindText(text, python::Strip(content)) == std::string::npos) {
     throw Error(
         ErrorKind::kInput,
         fmt::format(

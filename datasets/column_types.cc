@@ -60,20 +60,15 @@ void Widen(const Json& value, const TypingRules& rules, ColumnType* type);
 
 void WidenFields(const Json& object, const TypingRules& rules, ColumnType* type) {
   for (const auto& item : object.items()) {
-    auto found = std::find(type->names.begin(), type->names.end(), item.key());
-    if (found == type->names.end()) {
-      type->names.push_back(item.key());
-      type->parts.emplace_back();
-      found = type->names.end() - 1;
-    }
-    Widen(item.value(), rules, &type->parts[static_cast<size_t>(found - type->names.begin())]);
+    Widen(item.value(), rules, type->FindOrAdd(item.key()));
   }
 }
 
 bool HasOtherKeys(const Json& object, const ColumnType& type) {
-  return object.size() != type.names.size() ||
-         std::any_of(type.names.begin(), type.names.end(),
-                     [&](const std::string& name) { return !object.contains(name); });
+  if (object.size() != type.names.size()) return true;
+  const auto& members = object.get_ref<const Json::object_t&>();
+  return std::any_of(members.begin(), members.end(),
+                     [&](const auto& member) { return type.Find(member.first) == nullptr; });
 }
 
 void Widen(const Json& value, const TypingRules& rules, ColumnType* type) {
@@ -104,10 +99,6 @@ void Widen(const Json& value, const TypingRules& rules, ColumnType* type) {
   }
 }
 
-std::string Inside(const std::string& column, const std::string& name) {
-  return column.empty() ? name : column + "." + name;
-}
-
 // The conversions that Arrow makes, and this too.
 bool Casts(Kind from, Kind to) {
   switch (to) {
@@ -123,15 +114,15 @@ bool Casts(Kind from, Kind to) {
   }
 }
 
-[[noreturn]] void RefuseValue(const Json& value, Kind to, const std::string& column) {
+[[noreturn]] void RefuseValue(const Json& value, Kind to, const ColumnPath& column) {
   throw Error(ErrorKind::kInput,
               fmt::format("the column '{}' holds {} in the rows that decide its type; found {}",
-                          column, NameOf(to),
+                          column.Text(), NameOf(to),
                           value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60)),
               "give the column one type in all rows and files of the dataset");
 }
 
-Json CastToText(const Json& value, Kind from, const std::string& column) {
+Json CastToText(const Json& value, Kind from, const ColumnPath& column) {
   switch (from) {
     case Kind::kInteger:
       return value.dump();
@@ -149,7 +140,7 @@ Json CastToText(const Json& value, Kind from, const std::string& column) {
 }
 
 Json CastNumber(const Json& value, Kind from, Kind to, const CastRules& rules,
-                const std::string& column) {
+                const ColumnPath& column) {
   if (from == Kind::kBoolean) return static_cast<int64_t>(value.get<bool>());
   if (to == Kind::kFloat) {
     const bool exact =
@@ -177,6 +168,27 @@ Json PassedThroughUjson(Json value) {
   return value;
 }
 
+/// Casts the fields of an object, in the order of the type `to`. Neither look-ups nor additions
+/// walk through all keys.
+void CastFields(Json* object, const ColumnType& from, const ColumnType& to, const CastRules& rules,
+                const ColumnPath& column, Json::object_t* out) {
+  std::vector<Json*> given(to.names.size(), nullptr);
+  for (auto& [name, value] : object->get_ref<Json::object_t&>()) {
+    if (const auto place = to.places.find(name); place != to.places.end()) {
+      given[place->second] = &value;
+    }
+  }
+  out->reserve(to.names.size());
+  for (size_t i = 0; i < to.names.size(); ++i) {
+    const std::string& name = to.names[i];
+    Json value;
+    if (given[i] != nullptr) {
+      value = Cast(std::move(*given[i]), *from.Find(name), to.parts[i], rules, {&column, &name});
+    }
+    out->emplace_back(name, std::move(value));
+  }
+}
+
 Json CastToAny(Json value) {
   if (!value.is_string()) return PassedThroughUjson(std::move(value));
   if (auto read = UjsonScalar(value.get_ref<const std::string&>())) return *std::move(read);
@@ -186,8 +198,23 @@ Json CastToAny(Json value) {
 }  // namespace
 
 const ColumnType* ColumnType::Find(std::string_view name) const {
-  const auto found = std::find(names.begin(), names.end(), name);
-  return found == names.end() ? nullptr : &parts[static_cast<size_t>(found - names.begin())];
+  const auto found = places.find(name);
+  return found == places.end() ? nullptr : &parts[found->second];
+}
+
+ColumnType* ColumnType::FindOrAdd(const std::string& name, Kind fresh) {
+  const auto [found, added] = places.try_emplace(name, names.size());
+  if (added) {
+    names.push_back(name);
+    parts.emplace_back().kind = fresh;
+  }
+  return &parts[found->second];
+}
+
+std::string ColumnPath::Text() const {
+  if (name == nullptr) return "";
+  const std::string before = outer == nullptr ? "" : outer->Text();
+  return before.empty() ? *name : before + "." + *name;
 }
 
 void WidenForRow(const Json& row, const TypingRules& rules, ColumnType* table) {
@@ -208,37 +235,38 @@ bool IsAlike(const ColumnType& type, const ColumnType& decided) {
 }
 
 std::string FindList(const ColumnType& type, bool (*holds)(const ColumnType& list),
-                     const std::string& column) {
+                     const ColumnPath& column) {
   if (type.kind == Kind::kList)
-    return holds(type) ? column : FindList(type.parts[0], holds, column);
+    return holds(type) ? column.Text() : FindList(type.parts[0], holds, column);
   for (size_t i = 0; i < type.names.size(); ++i) {
-    if (std::string found = FindList(type.parts[i], holds, Inside(column, type.names[i]));
+    if (std::string found = FindList(type.parts[i], holds, {&column, &type.names[i]});
         !found.empty())
       return found;
   }
   return "";
 }
 
-std::string WhyNotCast(const ColumnType& from, const ColumnType& to, const std::string& column) {
+std::string WhyNotCast(const ColumnType& from, const ColumnType& to, const ColumnPath& column) {
   if (from.kind == Kind::kNull || to.kind == Kind::kAny) return "";
   if (from.kind != to.kind) {
     if (Casts(from.kind, to.kind)) return "";
     return fmt::format("the column '{}' holds {} here, and {} in the rows that decide its type",
-                       column, NameOf(from.kind), NameOf(to.kind));
+                       column.Text(), NameOf(from.kind), NameOf(to.kind));
   }
   if (from.kind == Kind::kList) return WhyNotCast(from.parts[0], to.parts[0], column);
   for (size_t i = 0; i < from.names.size(); ++i) {
-    const std::string inside = Inside(column, from.names[i]);
+    const ColumnPath inside{&column, &from.names[i]};
     const ColumnType* field = to.Find(from.names[i]);
     if (field == nullptr)
-      return fmt::format("the column '{}' is not in the rows that decide the columns", inside);
+      return fmt::format("the column '{}' is not in the rows that decide the columns",
+                         inside.Text());
     if (std::string why = WhyNotCast(from.parts[i], *field, inside); !why.empty()) return why;
   }
   return "";
 }
 
 Json Cast(Json value, const ColumnType& from, const ColumnType& to, const CastRules& rules,
-          const std::string& column) {
+          const ColumnPath& column) {
   if (value.is_null()) return value;
   switch (to.kind) {
     case Kind::kAny:
@@ -257,13 +285,7 @@ Json Cast(Json value, const ColumnType& from, const ColumnType& to, const CastRu
       return value;
     case Kind::kStruct: {
       Json out = Json::object();
-      for (size_t i = 0; i < to.names.size(); ++i) {
-        const std::string& name = to.names[i];
-        const auto found = value.find(name);
-        out[name] = found == value.end() ? Json()
-                                         : Cast(std::move(*found), *from.Find(name), to.parts[i],
-                                                rules, Inside(column, name));
-      }
+      CastFields(&value, from, to, rules, column, &out.get_ref<Json::object_t&>());
       return out;
     }
     default:

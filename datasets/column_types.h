@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,7 +31,11 @@ struct ColumnType {
   bool holds_nulls = false;     ///< of a list: an item is null
   bool begins_in_null = false;  ///< of a list: its first item is null, and a later one is not
 
+  std::map<std::string, size_t, std::less<>> places;  ///< of a struct: the places of `names`
+
   const ColumnType* Find(std::string_view name) const;
+  /// The field `name`; a new one of the kind `fresh` if there is none. Valid until the next call.
+  ColumnType* FindOrAdd(const std::string& name, Kind fresh = Kind::kNull);
 };
 
 /// Rules that decide the types of rows of JSON.
@@ -48,15 +54,22 @@ void WidenForRow(const Json& row, const TypingRules& rules, ColumnType* table);
 /// Whether the type contains a kAny.
 bool HoldsAny(const ColumnType& type);
 
+/// The names that lead to a value: of a column, and of the structs' fields within it. A chain,
+/// since a name may be as long as a line, and most are never written.
+struct ColumnPath {
+  const ColumnPath* outer = nullptr;
+  const std::string* name = nullptr;  ///< null for the table
+  std::string Text() const;           ///< "column.field"
+};
+
 /// The name of a column with lists for which `holds` is true; empty if there is none.
 std::string FindList(const ColumnType& type, bool (*holds)(const ColumnType& list),
-                     const std::string& column = "");
+                     const ColumnPath& column = {});
 
 /// Whether rows of the type `from` can become rows of the type `to`. Returns the reason why not,
 /// for conversions that the `datasets` library refuses and for those that are not implemented here;
 /// empty if they can.
-std::string WhyNotCast(const ColumnType& from, const ColumnType& to,
-                       const std::string& column = "");
+std::string WhyNotCast(const ColumnType& from, const ColumnType& to, const ColumnPath& column = {});
 
 /// Whether two batches fit into one table without a cast. `decided` is the type of the first.
 /// A column with values of several types fits any other.
@@ -72,7 +85,7 @@ struct CastRules {
 /// against it. Objects get the keys of the struct, in its order, with null for keys that they lack.
 /// Throws Error(kInput) that names `column` for a number that the type cannot hold.
 Json Cast(Json value, const ColumnType& from, const ColumnType& to, const CastRules& rules,
-          const std::string& column = "");
+          const ColumnPath& column = {});
 
 /// The date that Arrow reads from a text when it infers types: YYYY-MM-DD, optionally followed by a
 /// space or T and hh, hh:mm or hh:mm:ss, and then optionally by Z, +hh, +hhmm or +hh:mm; in UTC

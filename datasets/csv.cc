@@ -131,12 +131,13 @@ class ChunkReader {
   CsvChunk Read() const {
     CsvChunk chunk;
     chunk.type.kind = Kind::kStruct;
-    chunk.type.names = header_;
-    for (size_t c = 0; c < header_.size(); ++c) chunk.type.parts.push_back({TypeOf(c), {}, {}});
+    for (size_t c = 0; c < header_.size(); ++c) chunk.type.FindOrAdd(header_[c], TypeOf(c));
     for (size_t i = begin_; i < end_; ++i) {
       Json row = Json::object();
+      auto& members = row.get_ref<Json::object_t&>();  // names differ, so none is looked up
+      members.reserve(header_.size());
       for (size_t c = 0; c < header_.size(); ++c)
-        row[header_[c]] = ValueOf(Text(i, c), chunk.type.parts[c].kind);
+        members.emplace_back(header_[c], ValueOf(Text(i, c), chunk.type.parts[c].kind));
       chunk.rows.push_back(std::move(row));
       chunk.lines.push_back(records_[i].line);
     }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/file.h"
 #include "base/jsonl.h"
@@ -269,12 +270,11 @@ class Preparation {
     out.rows = IsFunction(config_.fewshot.samples, &function)
                    ? FewshotSamples(function, config_.where)
                    : config_.fewshot.samples.get<std::vector<Json>>();
+    std::set<std::string> known;
     for (size_t i = 0; i < out.rows.size(); ++i) {
       out.where.push_back(fmt::format("fewshot_config.samples[{}]", i));
       for (const auto& item : out.rows[i].items()) {
-        if (std::find(out.columns.begin(), out.columns.end(), item.key()) == out.columns.end()) {
-          out.columns.push_back(item.key());
-        }
+        if (known.insert(item.key()).second) out.columns.push_back(item.key());
       }
     }
     return out;

@@ -93,6 +93,8 @@ class Converter {
   Json Mapping(const YAML::Node& node, const std::string& pointer, int depth) {
     Json object = Json::object();
     Json merged = Json::object();
+    auto& members = object.get_ref<Json::object_t&>();
+    std::set<std::string> known;  // the members' keys; Json compares a key with all others
     for (const auto& item : node) {
       const Json key = Convert(item.first, pointer, depth + 1);
       const std::string name = key.is_string() ? key.get<std::string>() : key.dump();
@@ -102,25 +104,30 @@ class Converter {
       if (key == "<<" && item.first.Tag() != "!") {
         Merge(item.second, value, &merged);
       } else {
-        if (object.contains(name)) {
-          out_->doubled.insert(fmt::format("{}: the key '{}' is written twice; this one counts",
-                                           Place(item.first.Mark()), name));
+        if (known.insert(name).second) {
+          members.emplace_back(name, std::move(value));
+          continue;
         }
+        out_->doubled.insert(fmt::format("{}: the key '{}' is written twice; this one counts",
+                                         Place(item.first.Mark()), name));
         object[name] = std::move(value);
       }
     }
     for (const auto& item : merged.items()) {
-      if (!object.contains(item.key())) object[item.key()] = item.value();
+      if (known.insert(item.key()).second) members.emplace_back(item.key(), item.value());
     }
     return object;
   }
 
   void Merge(const YAML::Node& node, const Json& value, Json* merged) const {
+    auto& members = merged->get_ref<Json::object_t&>();
+    std::set<std::string> known;
+    for (const auto& member : members) known.insert(member.first);
     const Json list = value.is_array() ? value : Json::array({value});
     for (const Json& map : list) {
       if (!map.is_object()) Fail(node, "'<<' needs a mapping");
       for (const auto& item : map.items()) {
-        if (!merged->contains(item.key())) (*merged)[item.key()] = item.value();
+        if (known.insert(item.key()).second) members.emplace_back(item.key(), item.value());
       }
     }
   }

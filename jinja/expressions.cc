@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/find_text.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "jinja/arithmetic.h"
@@ -95,7 +96,7 @@ bool Interpreter::Contains(const Value& haystack, const Value& needle) {
       Fail(fmt::format("'in' looks for a string in a string, not for a {}", TypeName(needle)));
     }
     Spend(haystack.Weight());
-    return haystack.AsText().find(needle.AsText()) != std::string_view::npos;
+    return FindText(haystack.AsText(), needle.AsText()) != std::string_view::npos;
   }
   if (const Dict* dict = haystack.dict()) {
     Spend(1 + needle.Weight() + dict->size() / 16);
@@ -122,6 +123,7 @@ std::vector<Value> Interpreter::Items(const Value& value) {
     for (const auto& item : dict->items()) items.push_back(item.first);
   } else if (value.IsString()) {
     Spend(value.AsText().size());
+    SpendBytes(value.AsText().size() * (kTextItemBytes - sizeof(Value)));
     for (char32_t c : python::Decode(value.AsText())) {
       std::string text;
       python::AppendUtf8(c, &text);

@@ -69,6 +69,18 @@ void SortByKey(Interpreter* in, std::vector<std::pair<Value, Value>>* keyed, boo
   });
 }
 
+// Counts the tuples of a dict's keys and values.
+void SpendPairs(Interpreter* in, const Dict& dict) {
+  in->Spend(dict.size() / 4);
+  in->SpendBytes(dict.size() * (kSequenceItemBytes + 2 * sizeof(Value)));
+}
+
+// Counts a list within a list.
+void SpendList(Interpreter* in, uint64_t items) {
+  in->Spend(1);
+  in->SpendBytes(kSequenceItemBytes + items * sizeof(Value));
+}
+
 const Value* GivenAttribute(const BoundArgs& bound, size_t i) {
   return bound.Has(i) && !bound.At(i).IsNone() ? &bound.At(i) : nullptr;
 }
@@ -128,6 +140,7 @@ Value GroupBy(Interpreter* in, const Value& subject, const Args& args) {
     for (; i < keyed.size() && in->Same(keyed[i].first, keyed[first].first); ++i) {
       members.push_back(keyed[i].second);
     }
+    SpendList(in, members.size() + 4);  // the members, and a tuple of them and their key
     const Value key = case_sensitive ? keyed[first].first : reader.Read(members[0]);
     auto group = std::make_shared<Sequence>(*Value::Tuple({key, Value::List(members)}).sequence());
     group->group = true;
@@ -141,6 +154,7 @@ Value DictSort(Interpreter* in, const Value& subject, const Args& args) {
   if (subject.dict() == nullptr) in->Fail("dictsort needs a dict");
   const std::string by = bound.Text(1, "key");
   if (by != "key" && by != "value") in->Fail("dictsort: by is key or value");
+  SpendPairs(in, *subject.dict());
   std::vector<std::pair<Value, Value>> keyed;
   for (const auto& [key, value] : subject.dict()->items()) {
     keyed.emplace_back(Folded(by == "key" ? key : value, bound.Flag(0, false)),
@@ -221,6 +235,7 @@ Value Sum(Interpreter* in, const Value& subject, const Args& args) {
 Value ItemsFilter(Interpreter* in, const Value& subject, const Args&) {
   if (subject.IsUndefined()) return Value::Seq(Flavour::kGenerator, {});
   if (subject.dict() == nullptr) in->Fail("items needs a dict");
+  SpendPairs(in, *subject.dict());
   std::vector<Value> items;
   for (const auto& [key, value] : subject.dict()->items()) {
     items.push_back(Value::Tuple({key, value}));
@@ -244,6 +259,7 @@ Value Batch(Interpreter* in, const Value& subject, const Args& args) {
   std::vector<Value> batch;
   for (Value& item : in->Items(subject)) {
     if (static_cast<int64_t>(batch.size()) == size) {
+      SpendList(in, batch.size());
       batches.push_back(Value::List(std::move(batch)));
       batch.clear();
     }
@@ -252,6 +268,7 @@ Value Batch(Interpreter* in, const Value& subject, const Args& args) {
   if (!batch.empty()) {
     const bool fills = bound.Has(1) && !bound.At(1).IsNone();
     if (fills) CheckSize(static_cast<uint64_t>(size), sizeof(Value));
+    SpendList(in, fills ? static_cast<uint64_t>(size) : batch.size());
     while (fills && static_cast<int64_t>(batch.size()) < size) batch.push_back(bound.At(1));
     batches.push_back(Value::List(std::move(batch)));
   }
@@ -272,6 +289,7 @@ Value Slice(Interpreter* in, const Value& subject, const Args& args) {
     const int64_t start = offset + i * per_slice;
     if (i < longer) ++offset;
     const int64_t end = offset + (i + 1) * per_slice;
+    SpendList(in, static_cast<uint64_t>(end - start) + 1);
     std::vector<Value> slice(items.begin() + start, items.begin() + end);
     if (bound.Has(1) && !bound.At(1).IsNone() && i >= longer) slice.push_back(bound.At(1));
     out.push_back(Value::List(std::move(slice)));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/find_text.h"
 #include "evald/error.h"
 #include "jinja/arithmetic.h"
 #include "jinja/interpreter.h"
@@ -75,7 +76,7 @@ std::string ReplaceText(std::string_view text, std::string_view from, std::strin
   }
   size_t at = 0;
   for (int64_t done = 0; count < 0 || done < count; ++done) {
-    const size_t found = text.find(from, at);
+    const size_t found = FindText(text, from, at);
     if (found == std::string_view::npos) break;
     out.append(text.substr(at, found - at)).append(to);
     CheckSize(out.size());

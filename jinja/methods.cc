@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/find_text.h"
 #include "evald/error.h"
 #include "jinja/interpreter.h"
 #include "python/str.h"
@@ -17,13 +18,25 @@ using Method = Value (*)(Interpreter*, const Value&, const Args&);
 
 std::string_view TextOf(const Value& value) { return value.AsText(); }
 
-// The pieces as values.
-std::vector<Value> Values(std::vector<std::string> pieces) {
-  std::vector<Value> values;
-  values.reserve(pieces.size());
-  for (std::string& piece : pieces) values.emplace_back(std::move(piece));
-  return values;
-}
+// Parts of a text as values. Each is counted before it is made.
+class Parts {
+ public:
+  explicit Parts(Interpreter* in) : in_(in) {}
+
+  void Add(std::string_view part) {
+    in_->Spend(1);
+    in_->SpendBytes(kTextItemBytes + part.size());
+    values_.emplace_back(std::string(part));
+  }
+  Value List(bool reversed) {
+    if (reversed) std::reverse(values_.begin(), values_.end());
+    return Value::List(std::move(values_));
+  }
+
+ private:
+  Interpreter* in_;
+  std::vector<Value> values_;
+};
 
 Value Strip(Interpreter* in, const Value& subject, const Args& args, const char* name, bool left,
             bool right) {
@@ -40,24 +53,24 @@ Value Strip(Interpreter* in, const Value& subject, const Args& args, const char*
 Value SplitMethod(Interpreter* in, const Value& subject, const Args& args, bool from_right) {
   const BoundArgs bound(in, from_right ? "rsplit" : "split", args, {"sep", "maxsplit"}, 0);
   const int64_t limit = bound.Int(1, -1);
-  std::vector<Value> parts;
+  Parts parts(in);
+  const auto add = [&parts](std::string_view part) { parts.Add(part); };
   if (!bound.Has(0) || bound.At(0).IsNone()) {
-    parts = Values(python::Split(TextOf(subject), limit, from_right));
+    python::Split(TextOf(subject), limit, from_right, add);
   } else {
     const std::string separator = bound.Text(0, "");
     if (separator.empty()) in->Fail("split at an empty separator");
-    parts = Values(python::Split(TextOf(subject), separator, limit, from_right));
+    python::Split(TextOf(subject), separator, limit, from_right, add);
   }
-  in->SpendBytes(parts.size() * sizeof(Value) + TextOf(subject).size());
-  in->Spend(parts.size());
-  return Value::List(std::move(parts));
+  return parts.List(from_right);
 }
 
 Value SplitLines(Interpreter* in, const Value& subject, const Args& args) {
   const BoundArgs bound(in, "splitlines", args, {"keepends"}, 0);
-  std::vector<Value> lines = Values(python::SplitLines(TextOf(subject), bound.Flag(0, false)));
-  in->Spend(lines.size());
-  return Value::List(std::move(lines));
+  Parts parts(in);
+  python::SplitLines(TextOf(subject), bound.Flag(0, false),
+                     [&parts](std::string_view part) { parts.Add(part); });
+  return parts.List(false);
 }
 
 Value Replace(Interpreter* in, const Value& subject, const Args& args) {
@@ -93,7 +106,7 @@ int64_t FindIn(const BoundArgs& bound, const Value& subject, bool last) {
   const std::string needle = bound.Text(0, "");
   const std::string_view window = Window(bound, TextOf(subject), &offset);
   if (offset < 0) return -1;
-  const size_t found = last ? window.rfind(needle) : window.find(needle);
+  const size_t found = last ? FindLastText(window, needle) : FindText(window, needle);
   if (found == std::string_view::npos) return -1;
   return offset + static_cast<int64_t>(python::Decode(window.substr(0, found)).size());
 }
@@ -120,8 +133,8 @@ Value CountText(Interpreter* in, const Value& subject, const Args& args) {
   if (offset < 0) return Value(int64_t{0});
   if (needle.empty()) return Value(static_cast<int64_t>(python::Decode(window).size()) + 1);
   int64_t count = 0;
-  for (size_t at = window.find(needle); at != std::string_view::npos;
-       at = window.find(needle, at + needle.size())) {
+  for (size_t at = FindText(window, needle); at != std::string_view::npos;
+       at = FindText(window, needle, at + needle.size())) {
     ++count;
   }
   return Value(count);
@@ -162,7 +175,7 @@ Value Partition(Interpreter* in, const Value& subject, const Args& args) {
   const std::string separator = bound.Text(0, "");
   if (separator.empty()) in->Fail("partition at an empty separator");
   const std::string_view text = TextOf(subject);
-  const size_t found = kLast ? text.rfind(separator) : text.find(separator);
+  const size_t found = kLast ? FindLastText(text, separator) : FindText(text, separator);
   if (found == std::string_view::npos) {
     const Value all{std::string(text)};
     return kLast ? Value::Tuple({Value(""), Value(""), all})
@@ -304,7 +317,7 @@ std::vector<Value> DictPart(const Dict& dict, bool keys, bool values) {
 
 Value DictView(Interpreter* in, const Value& subject, const Args& args, bool keys, bool values) {
   const BoundArgs bound(in, "items, keys or values", args, {}, 0);
-  in->SpendBytes(subject.dict()->size() * 3 * sizeof(Value));
+  in->SpendBytes(subject.dict()->size() * (kSequenceItemBytes + 2 * sizeof(Value)));
   in->Spend(subject.dict()->size() / 4);
   return Value::Seq(Sequence::Flavour::kView, DictPart(*subject.dict(), keys, values));
 }

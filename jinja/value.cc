@@ -131,11 +131,7 @@ void Dict::Set(Value key, Value value) {
   depth_ = std::max(depth_, 1 + std::max(key.Depth(), value.Depth()));
   CheckWeight(weight_, depth_);
   if (const Value* found = Find(key)) {
-    items_[static_cast<size_t>(
-               std::find_if(items_.begin(), items_.end(),
-                            [found](const auto& item) { return &item.second == found; }) -
-               items_.begin())]
-        .second = std::move(value);
+    *const_cast<Value*>(found) = std::move(value);  // an item of this dict, which is not const
     return;
   }
   items_.emplace_back(std::move(key), std::move(value));
@@ -359,9 +355,11 @@ Json ToJsonValue(const Value& value) {
   }
   if (const Dict* dict = value.dict()) {
     Json out = Json::object();
+    auto& members = out.get_ref<Json::object_t&>();  // keys differ, so none is looked up
+    members.reserve(dict->size());
     for (const auto& [key, item] : dict->items()) {
       if (!key.IsString()) Fail("tojson of a dict with a key that is not a string");
-      out[std::string(key.AsText())] = ToJsonValue(item);
+      members.emplace_back(std::string(key.AsText()), ToJsonValue(item));
     }
     return out;
   }

@@ -179,6 +179,11 @@ void CheckSize(uint64_t bytes);
 /// The same for `count` pieces of `bytes` each.
 void CheckSize(uint64_t count, uint64_t bytes);
 
+/// The memory of an item of a list, beside the bytes of its text and its own items: of a text, and
+/// of a list or tuple. They count the blocks of the allocator, for RenderLimits::bytes_max.
+inline constexpr uint64_t kTextItemBytes = sizeof(Value) + sizeof(Text) + 32;
+inline constexpr uint64_t kSequenceItemBytes = sizeof(Value) + sizeof(Sequence) + 48;
+
 inline constexpr uint64_t kWeightMax = 4'000'000;
 inline constexpr int kDepthMax = 120;
 

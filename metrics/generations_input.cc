@@ -16,7 +16,10 @@
 namespace evald {
 namespace {
 
-constexpr size_t kLineBytesMax = 256 << 20;
+/// Room for all answers to a document (128 MiB) and the document itself (64 MiB).
+constexpr size_t kLineBytesMax = 192 << 20;
+constexpr size_t kPieceBytes = 16384;
+constexpr size_t kGrownBytes = 1 << 20;
 
 // The lines of a file that may be gzipped (zlib reads other files unchanged).
 class LineReader {
@@ -31,8 +34,11 @@ class LineReader {
 
   bool Next(std::string* line) {
     line->clear();
-    char piece[16384];
+    char piece[kPieceBytes];
     while (gzgets(file_.get(), piece, sizeof piece) != nullptr) {
+      // A string that doubles holds the line three times for a moment. Reserved memory that is not
+      // written takes none.
+      if (line->size() > kGrownBytes) line->reserve(kLineBytesMax + 2 * kPieceBytes);
       line->append(piece);
       if (!line->empty() && line->back() == '\n') break;
       if (line->size() > kLineBytesMax) {

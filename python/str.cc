@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/find_text.h"
 #include "python/unicode.h"
 
 namespace evald::python {
@@ -52,10 +53,6 @@ size_t WordAtStart(std::string_view text) {
 }
 size_t WordAtEnd(std::string_view text) { return text.size() - CutRight(text, IsNoSpaceAt).size(); }
 
-bool IsFull(const std::vector<std::string>& parts, int64_t limit) {
-  return limit >= 0 && static_cast<int64_t>(parts.size()) >= limit;
-}
-
 bool IsLineEnd(char32_t c) {
   return (c >= 10 && c <= 13) || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 ||
          c == 0x2029;
@@ -79,51 +76,54 @@ std::string_view StripCharacters(std::string_view text, std::string_view charact
   return text;
 }
 
-std::vector<std::string> Split(std::string_view text, int64_t limit, bool from_right) {
-  std::vector<std::string> parts;
+void Split(std::string_view text, int64_t limit, bool from_right, const PartVisitor& visit) {
+  int64_t cuts = 0;
   if (!from_right) {
     for (text = StripLeft(text); !text.empty(); text = StripLeft(text)) {
-      const size_t end = IsFull(parts, limit) ? text.size() : WordAtStart(text);
-      parts.emplace_back(text.substr(0, end));
+      const size_t end = cuts++ == limit ? text.size() : WordAtStart(text);
+      visit(text.substr(0, end));
       text.remove_prefix(end);
     }
-    return parts;
+    return;
   }
   for (text = StripRight(text); !text.empty(); text = StripRight(text)) {
-    const size_t begin = IsFull(parts, limit) ? 0 : text.size() - WordAtEnd(text);
-    parts.emplace_back(text.substr(begin));
+    const size_t begin = cuts++ == limit ? 0 : text.size() - WordAtEnd(text);
+    visit(text.substr(begin));
     text = text.substr(0, begin);
   }
-  std::reverse(parts.begin(), parts.end());
-  return parts;
 }
 
-std::vector<std::string> Split(std::string_view text, std::string_view separator, int64_t limit,
-                               bool from_right) {
-  std::vector<std::string> parts;
-  while (!IsFull(parts, limit)) {
-    const size_t found = from_right ? text.rfind(separator) : text.find(separator);
-    if (found == std::string_view::npos) break;
-    parts.emplace_back(from_right ? text.substr(found + separator.size()) : text.substr(0, found));
-    text = from_right ? text.substr(0, found) : text.substr(found + separator.size());
+void Split(std::string_view text, std::string_view separator, int64_t limit, bool from_right,
+           const PartVisitor& visit) {
+  if (from_right) {
+    SearchFromRight search(text, separator);
+    for (int64_t cuts = 0; cuts != limit; ++cuts) {
+      const size_t found = search.Next();
+      if (found == std::string_view::npos) break;
+      visit(text.substr(found + separator.size()));
+      text = text.substr(0, found);
+    }
+  } else {
+    for (int64_t cuts = 0; cuts != limit; ++cuts) {
+      const size_t found = FindText(text, separator);
+      if (found == std::string_view::npos) break;
+      visit(text.substr(0, found));
+      text.remove_prefix(found + separator.size());
+    }
   }
-  parts.emplace_back(text);
-  if (from_right) std::reverse(parts.begin(), parts.end());
-  return parts;
+  visit(text);
 }
 
-std::vector<std::string> SplitLines(std::string_view text, bool keep_ends) {
+void SplitLines(std::string_view text, bool keep_ends, const PartVisitor& visit) {
   const std::u32string all = Decode(text);
-  std::vector<std::string> lines;
   for (size_t at = 0; at < all.size();) {
     size_t end = at;
     while (end < all.size() && !IsLineEnd(all[end])) ++end;
     size_t next = std::min(end + 1, all.size());
     if (end + 1 < all.size() && all[end] == '\r' && all[end + 1] == '\n') ++next;
-    lines.emplace_back(Encode(std::u32string_view(all).substr(at, (keep_ends ? next : end) - at)));
+    visit(Encode(std::u32string_view(all).substr(at, (keep_ends ? next : end) - at)));
     at = next;
   }
-  return lines;
 }
 
 bool IsDigits(std::string_view text) {

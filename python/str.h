@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 // Methods of Python's str, for valid UTF-8.
 namespace evald::python {
@@ -17,13 +17,18 @@ std::string_view StripRight(std::string_view text);
 std::string_view StripCharacters(std::string_view text, std::string_view characters, bool left,
                                  bool right);
 
-/// split(maxsplit=limit) and rsplit: at white space; a negative `limit` is none.
-std::vector<std::string> Split(std::string_view text, int64_t limit, bool from_right);
+/// Gets the parts of a text one by one, so that the caller can bound their number. The part is
+/// valid during the call.
+using PartVisitor = std::function<void(std::string_view part)>;
+
+/// split(maxsplit=limit) and rsplit: at white space; a negative `limit` is none. rsplit's parts
+/// come from right to left.
+void Split(std::string_view text, int64_t limit, bool from_right, const PartVisitor& visit);
 /// split(separator, limit) and rsplit; `separator` is not empty.
-std::vector<std::string> Split(std::string_view text, std::string_view separator, int64_t limit,
-                               bool from_right);
+void Split(std::string_view text, std::string_view separator, int64_t limit, bool from_right,
+           const PartVisitor& visit);
 /// splitlines(keep_ends).
-std::vector<std::string> SplitLines(std::string_view text, bool keep_ends);
+void SplitLines(std::string_view text, bool keep_ends, const PartVisitor& visit);
 
 /// isdigit().
 bool IsDigits(std::string_view text);

@@ -58,37 +58,73 @@ AddedToken AddedTokenFromJson(const Json& json, const std::string& where) {
   return token;
 }
 
-void Trie::Add(std::string_view text, int32_t value, const std::string& where) {
+void StringSet::Add(std::string_view text, int32_t value, const std::string& where) {
   if (text.empty()) {
     throw Error(ErrorKind::kInput, where + ": an added token is empty after normalization");
   }
-  first_bytes_[static_cast<unsigned char>(text[0])] = true;
-  uint32_t node = 0;
-  for (const char c : text) {
-    const auto fresh = static_cast<uint32_t>(nodes_.size());
-    const auto [at, added] = nodes_[node].next.try_emplace(static_cast<unsigned char>(c), fresh);
-    node = at->second;
-    if (added) nodes_.emplace_back();
-  }
-  if (nodes_[node].value >= 0) {
+  if (!added_.try_emplace(std::string(text), value).second) {
     throw Error(ErrorKind::kInput, where + ": another added token is the same text once normalized",
                 "set \"normalized\" of one of the two to false");
   }
-  nodes_[node].value = value;
 }
 
-std::optional<Trie::Found> Trie::Search(std::string_view text, size_t from) const {
-  for (size_t begin = from; begin < text.size(); ++begin) {
-    if (!first_bytes_[static_cast<unsigned char>(text[begin])]) continue;
-    std::optional<Found> longest;
-    uint32_t node = 0;
-    for (size_t at = begin; at < text.size(); ++at) {
-      const auto next = nodes_[node].next.find(static_cast<unsigned char>(text[at]));
-      if (next == nodes_[node].next.end()) break;
-      node = next->second;
-      if (nodes_[node].value >= 0) longest = Found{begin, at + 1, nodes_[node].value};
+// std::string compares bytes as unsigned.
+void StringSet::Finish() {
+  sorted_.reserve(added_.size());
+  while (!added_.empty()) {
+    auto node = added_.extract(added_.begin());
+    sorted_.emplace_back(std::move(node.key()), node.mapped());
+  }
+  std::sort(sorted_.begin(), sorted_.end());
+  const Range all{0, static_cast<uint32_t>(sorted_.size())};
+  for (size_t c = 0; c < first_bytes_.size(); ++c) {
+    first_bytes_[c] = Narrowed(all, 0, static_cast<unsigned char>(c));
+  }
+}
+
+StringSet::Range StringSet::Narrowed(Range range, size_t depth, unsigned char next) const {
+  // The byte at `depth`; -1 for a string that ends there, which is the first one.
+  const auto byte_at = [&](uint32_t i) {
+    const std::string& text = sorted_[i].first;
+    return depth < text.size() ? static_cast<int>(static_cast<unsigned char>(text[depth])) : -1;
+  };
+  if (range.begin == range.end) return range;
+  if (byte_at(range.begin) == next && byte_at(range.end - 1) == next) return range;
+  const auto bound = [&](int above) {
+    uint32_t low = range.begin;
+    for (uint32_t high = range.end; low < high;) {
+      const uint32_t middle = low + (high - low) / 2;
+      if (byte_at(middle) < above) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
     }
-    if (longest) return longest;
+    return low;
+  };
+  return {bound(next), bound(next + 1)};
+}
+
+std::optional<StringSet::Found> StringSet::LongestAt(std::string_view text, size_t begin) const {
+  std::optional<Found> longest;
+  Range range = first_bytes_[static_cast<unsigned char>(text[begin])];
+  for (size_t depth = 1; range.begin < range.end; ++depth) {
+    const auto& [shortest, value] = sorted_[range.begin];
+    if (range.end - range.begin == 1) {  // the rest at once
+      if (text.substr(begin).starts_with(shortest))
+        longest = Found{begin, begin + shortest.size(), value};
+      break;
+    }
+    if (shortest.size() == depth) longest = Found{begin, begin + depth, value};
+    if (begin + depth == text.size()) break;
+    range = Narrowed(range, depth, static_cast<unsigned char>(text[begin + depth]));
+  }
+  return longest;
+}
+
+std::optional<StringSet::Found> StringSet::Search(std::string_view text, size_t from) const {
+  for (size_t begin = from; begin < text.size(); ++begin) {
+    if (auto found = LongestAt(text, begin)) return found;
   }
   return std::nullopt;
 }
@@ -123,6 +159,8 @@ void AddedTokens::Finish(const std::string& where) {
       raw_.Add(token.content, id, place);
     }
   }
+  raw_.Finish();
+  normalized_.Finish();
 }
 
 int32_t AddedTokens::Id(std::string_view content) const {
@@ -146,12 +184,12 @@ bool AddedTokens::IsSpecial(std::string_view content) const {
   return special_contents_.contains(content);
 }
 
-void AddedTokens::Split(std::string_view text, const Trie& trie,
+void AddedTokens::Split(std::string_view text, const StringSet& strings,
                         std::vector<Segment>* segments) const {
   segments->clear();
   size_t taken = 0;
   size_t from = 0;
-  while (const std::optional<Trie::Found> found = trie.Search(text, from)) {
+  while (const std::optional<StringSet::Found> found = strings.Search(text, from)) {
     from = found->end;
     size_t begin = found->begin;
     size_t end = found->end;

@@ -32,26 +32,36 @@ struct AddedToken {
 /// false. An absent `normalized` is the opposite of `special`.
 AddedToken AddedTokenFromJson(const Json& json, const std::string& where);
 
-/// Finds the longest of a set of strings, leftmost first.
-class Trie {
+/// Finds the longest of a set of strings, leftmost first. It takes the memory of the strings and
+/// little more.
+class StringSet {
  public:
   /// Throws Error(kInput) for an empty string and for one that was added before.
   void Add(std::string_view text, int32_t value, const std::string& where);
+  /// Ends the additions.
+  void Finish();
 
   struct Found {
     size_t begin;
     size_t end;
     int32_t value;
   };
+  /// After Finish.
   std::optional<Found> Search(std::string_view text, size_t from) const;
 
  private:
-  struct Node {
-    std::map<unsigned char, uint32_t> next;
-    int32_t value = -1;
+  /// Strings with the same beginning, [begin, end) of the sorted strings.
+  struct Range {
+    uint32_t begin = 0;
+    uint32_t end = 0;
   };
-  std::vector<Node> nodes_ = {Node()};
-  std::array<bool, 256> first_bytes_{};
+  /// Those of `range`, which agree in `depth` bytes, that go on with `next`.
+  Range Narrowed(Range range, size_t depth, unsigned char next) const;
+  std::optional<Found> LongestAt(std::string_view text, size_t begin) const;
+
+  std::unordered_map<std::string, int32_t> added_;  ///< until Finish
+  std::vector<std::pair<std::string, int32_t>> sorted_;
+  std::array<Range, 256> first_bytes_{};
 };
 
 /// A stretch of text: a token that was found (id >= 0), or text that is not encoded yet.
@@ -92,15 +102,15 @@ class AddedTokens {
   int32_t highest_id() const { return highest_id_; }  ///< -1 if there are no tokens
 
  private:
-  void Split(std::string_view text, const Trie& trie, std::vector<Segment>* segments) const;
+  void Split(std::string_view text, const StringSet& strings, std::vector<Segment>* segments) const;
 
   std::unordered_map<std::string, int32_t, StringHash, std::equal_to<>> ids_;
   std::unordered_map<int32_t, AddedToken> tokens_;
   std::unordered_set<std::string, StringHash, std::equal_to<>> special_contents_;
   // those that differ from the content
   std::unordered_map<int32_t, std::string> normalized_spellings_;
-  Trie raw_;
-  Trie normalized_;
+  StringSet raw_;
+  StringSet normalized_;
   int32_t highest_id_ = -1;
 };
 

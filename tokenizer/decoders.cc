@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/find_text.h"
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
@@ -110,8 +111,8 @@ class MetaspaceDecoder : public Decoder {
       std::string& token = (*tokens)[i];
       std::string decoded;
       size_t copied = 0;
-      for (size_t at = token.find(replacement_); at != std::string::npos;
-           at = token.find(replacement_, copied)) {
+      for (size_t at = FindText(token, replacement_); at != std::string::npos;
+           at = FindText(token, replacement_, copied)) {
         decoded.append(token, copied, at - copied).append(instead);
         copied = at + replacement_.size();
       }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/find_text.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "tokenizer/component.h"
@@ -26,9 +27,9 @@ void CoverRest(Cover* cover, size_t size) {
 
 Cover FindLiteral(std::string_view text, std::string_view literal) {
   Cover cover;
-  for (size_t at = text.find(literal); at != std::string_view::npos;) {
+  for (size_t at = FindText(text, literal); at != std::string_view::npos;) {
     AddMatch(&cover, at, at + literal.size());
-    at = text.find(literal, at + literal.size());
+    at = FindText(text, literal, at + literal.size());
   }
   CoverRest(&cover, text.size());
   return cover;

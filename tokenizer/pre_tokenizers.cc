@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/find_text.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "tokenizer/byte_level.h"
@@ -123,8 +124,8 @@ class Metaspace : public PreTokenizer {
     pieces->Refine([&](const Piece& piece, std::vector<Piece>* out) {
       size_t begin = piece.begin;  // each mark begins a piece
       while (begin < piece.end) {
-        const size_t mark = pieces->text.find(replacement_, begin + 1);
-        const size_t end = std::min(mark, piece.end);
+        const std::string_view text = std::string_view(pieces->text).substr(0, piece.end);
+        const size_t end = std::min(FindText(text, replacement_, begin + 1), piece.end);
         out->push_back({begin, end, piece.at_start && begin == piece.begin});
         begin = end;
       }

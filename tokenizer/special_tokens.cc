@@ -76,7 +76,8 @@ Decoder ReadDecoder(const TokenizerConfig& config, const Json& file, const std::
     token.content = content;
     token.special = named.contains(content);
     token.normalized = !token.special;
-    decoder[Field<int64_t>(config.added_tokens, content, "added_tokens.json")] = std::move(token);
+    if (!id.is_number_integer()) Field<int64_t>(config.added_tokens, content, "added_tokens.json");
+    decoder[id.get<int64_t>()] = std::move(token);
   }
   for (DeclaredToken& token : ReadAddedTokens(file, where)) {
     decoder[*token.id] = std::move(token.token);

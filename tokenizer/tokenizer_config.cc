@@ -89,6 +89,14 @@ bool IsTokenAttribute(const std::string& key) {
          std::end(kTokenAttributes);
 }
 
+// Refuses an object whose members take too long to look up among each other.
+void RequireFewMembers(const Json& object, const std::string& where) {
+  constexpr size_t kMembersMax = 10'000;
+  if (!object.is_object() || object.size() <= kMembersMax) return;
+  throw Error(ErrorKind::kInput, fmt::format("{}: found {} members, expected at most {}", where,
+                                             object.size(), kMembersMax));
+}
+
 TokenizerConfig ReadTokenizerConfig(const ReadFolder& directory) {
   TokenizerConfig config;
   config.where = (directory / "tokenizer_config.json").string();
@@ -96,6 +104,8 @@ TokenizerConfig ReadTokenizerConfig(const ReadFolder& directory) {
   config.class_files.tokenizer_config = ReadObject(directory, "tokenizer_config.json");
   config.class_files.config = ReadObject(directory, "config.json");
   config.settings = config.class_files.tokenizer_config;
+  RequireFewMembers(config.settings, config.where);
+  RequireFewMembers(config.settings.value(kExtra, Json()), config.where + ": " + kExtra);
   Json& settings = config.settings;
   for (const char* key : {"tokenizer_class", "add_bos_token", "add_eos_token"}) {
     settings.erase(key);
@@ -107,7 +117,10 @@ TokenizerConfig ReadTokenizerConfig(const ReadFolder& directory) {
   }
   MoveOwnNames(&config);
   if (!settings.contains("added_tokens_decoder")) {
-    PutMapOnTop(ReadObject(directory, "special_tokens_map.json"), &settings);
+    const Json map = ReadObject(directory, "special_tokens_map.json");
+    RequireFewMembers(map, "special_tokens_map.json");
+    RequireFewMembers(map.value(kExtra, Json()), std::string("special_tokens_map.json: ") + kExtra);
+    PutMapOnTop(map, &settings);
     MoveNamedExtra(&config);
     config.added_tokens = ReadObject(directory, "added_tokens.json");
   }

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/json_tree.h"
 #include "base/text.h"
 #include "evald/error.h"
 
@@ -11,36 +12,63 @@ namespace evald::tok {
 namespace {
 
 constexpr size_t kBytesMax = size_t{256} << 20;
-constexpr int kDepthMax = 64;
+constexpr size_t kDepthMax = 64;
 constexpr size_t kMembersMax = 10'000;
 
-// Gets every event of the parser. The members of model.vocab go into the vocabulary and not into
-// the document.
+// Gets the events of the parser. The members of model.vocab go into the vocabulary and not into the
+// document. (A callback of Json::parse would do this, too, but after each object nlohmann's parser
+// then walks through the whole list around it.)
 class Reader {
  public:
   Reader(TokenizerJson* out, const std::string& where) : out_(out), where_(where) {}
 
-  bool operator()(int depth, Json::parse_event_t event, Json& value) {
-    switch (event) {
-      case Json::parse_event_t::key:
-        return Key(depth, value.get_ref<const std::string&>());
-      case Json::parse_event_t::object_start:
-      case Json::parse_event_t::array_start:
-        if (depth >= kDepthMax) Refuse(fmt::format("nested deeper than {} levels", kDepthMax));
-        if (in_vocab_ && depth == 3) Refuse("model.vocab: expected a number for each token");
-        if (event == Json::parse_event_t::array_start) in_vocab_ = false;
-        members_.push_back(0);
-        return true;
-      case Json::parse_event_t::object_end:
-      case Json::parse_event_t::array_end:
-        if (!members_.empty()) members_.pop_back();
-        if (depth <= 2) in_vocab_ = false;
-        return true;
-      case Json::parse_event_t::value:
-        if (in_vocab_ && depth == 3) AddToken(value);
-        return true;
+  Json Take() { return tree_.Take(); }
+
+  bool null() { return InVocab() ? AddToken(nullptr) : tree_.null(); }
+  bool boolean(bool value) { return InVocab() ? AddToken(value) : tree_.boolean(value); }
+  bool number_integer(int64_t value) {
+    return InVocab() ? AddToken(value) : tree_.number_integer(value);
+  }
+  bool number_unsigned(uint64_t value) {
+    return InVocab() ? AddToken(value) : tree_.number_unsigned(value);
+  }
+  bool number_float(double value, const std::string& text) {
+    return InVocab() ? AddToken(value) : tree_.number_float(value, text);
+  }
+  bool string(std::string& value) { return InVocab() ? AddToken(value) : tree_.string(value); }
+  bool binary(Json::binary_t& value) { return tree_.binary(value); }
+  bool start_object(size_t members) {
+    Begin();
+    return tree_.start_object(members);
+  }
+  bool start_array(size_t items) {
+    Begin();
+    in_vocab_ = false;
+    return tree_.start_array(items);
+  }
+  bool key(std::string& name) {
+    if (InVocab()) {
+      token_ = name;
+      return true;
     }
-    return true;
+    if (depth() == 1) in_model_ = name == "model";
+    in_vocab_ = depth() == 2 && in_model_ && name == "vocab";
+    if (++members_.back() > kMembersMax) {
+      Refuse(fmt::format("an object has more than {} members", kMembersMax));
+    }
+    return tree_.key(name);
+  }
+  bool end_object() {
+    End();
+    return tree_.end_object();
+  }
+  bool end_array() {
+    End();
+    return tree_.end_array();
+  }
+  template <typename Failure>
+  bool parse_error(size_t, const std::string&, const Failure& failure) {
+    throw failure;
   }
 
  private:
@@ -48,29 +76,33 @@ class Reader {
     throw Error(ErrorKind::kInput, where_ + ": " + why);
   }
 
-  bool Key(int depth, const std::string& key) {
-    if (in_vocab_ && depth == 3) {
-      token_ = key;
-      return false;
-    }
-    if (depth == 1) in_model_ = key == "model";
-    in_vocab_ = depth == 2 && in_model_ && key == "vocab";
-    if (++members_.back() > kMembersMax) {
-      Refuse(fmt::format("an object has more than {} members", kMembersMax));
-    }
-    return true;
+  /// The number of objects and lists around the next event.
+  size_t depth() const { return members_.size(); }
+  bool InVocab() const { return in_vocab_ && depth() == 3; }
+
+  void Begin() {
+    if (depth() >= kDepthMax) Refuse(fmt::format("nested deeper than {} levels", kDepthMax));
+    if (InVocab()) Refuse("model.vocab: expected a number for each token");
+    members_.push_back(0);
   }
 
-  void AddToken(const Json& id) {
+  void End() {
+    members_.pop_back();
+    if (depth() <= 2) in_vocab_ = false;
+  }
+
+  bool AddToken(const Json& id) {
     if (!id.is_number_integer() ||
         (id.is_number_unsigned() && id.get<uint64_t>() > uint64_t{Vocabulary::kIdsMax})) {
       Refuse(fmt::format("model.vocab: token '{}': found {}, expected an id", token_, id.dump()));
     }
     out_->vocabulary.Add(token_, id.get<int64_t>(), where_ + ": model.vocab");
+    return true;
   }
 
   TokenizerJson* out_;
   const std::string& where_;
+  JsonTree tree_;
   std::vector<size_t> members_;
   std::string token_;
   bool in_model_ = false;
@@ -86,7 +118,9 @@ TokenizerJson ParseTokenizerJson(std::string_view text, const std::string& where
   }
   TokenizerJson out;
   try {
-    out.json = Json::parse(text, Reader(&out, where));
+    Reader reader(&out, where);
+    Json::sax_parse(text, &reader);
+    out.json = reader.Take();
   } catch (const Json::parse_error& e) {
     throw Error(ErrorKind::kInput, fmt::format("{}: not JSON at byte {}", where, e.byte));
   } catch (const Json::exception&) {

@@ -1,11 +1,13 @@
 #include "metrics/sandbox/judge.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/text.h"
+#include "evald/error.h"
 
 namespace evald::sandbox {
 namespace {
@@ -36,8 +38,26 @@ std::string SecondsText(double seconds) {
 
 }  // namespace
 
+bool KilledByUnknown(const ProgramReport& report, const SandboxOptions& options) {
+  const int status = report.wait_status;
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && report.wall_exceeded == 0 &&
+         CpuSeconds(report) < options.cpu_seconds;
+}
+
 bool NeedsSecondRun(const ProgramReport& report, const SandboxOptions& options) {
+  if (KilledByUnknown(report, options)) return true;
   return report.wall_exceeded != 0 && report.slept == 0 && CpuSeconds(report) < options.cpu_seconds;
+}
+
+void CheckSecondRun(const ProgramReport& report, const SandboxOptions& options,
+                    uint64_t oom_kills) {
+  if (oom_kills == 0 || !KilledByUnknown(report, options)) return;
+  throw Error(ErrorKind::kInfrastructure,
+              "a program was killed twice from outside the sandbox, and the kernel's OOM killer "
+              "ended " +
+                  std::to_string(oom_kills) + " process(es) meanwhile",
+              "free memory on this host, or raise the memory limit of evald's cgroup; a program "
+              "may take metrics.sandbox.memory_bytes for each metric process");
 }
 
 ProgramOutcome Judge(const ProgramReport& report, const ProgramRequest& request,

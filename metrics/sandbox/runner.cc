@@ -9,6 +9,7 @@
 #include "metrics/sandbox/host_turn.h"
 #include "metrics/sandbox/interpreter.h"
 #include "metrics/sandbox/judge.h"
+#include "metrics/sandbox/oom_kills.h"
 #include "metrics/sandbox/sandbox.h"
 #include "metrics/sandbox/zygote.h"
 
@@ -35,10 +36,7 @@ class ZygoteRunner : public CodeRunner {
     }
     ProgramRequest request = MakeRequest(source);
     ProgramReport report = RunInTurn(HostTurn::Shared(turns_, LongestUs(request)), request, source);
-    if (sandbox::NeedsSecondRun(report, options_)) {
-      request.wall_windows = 1;  // no program of this user slows it now
-      report = RunInTurn(HostTurn::Alone(turns_, LongestUs(request)), request, source);
-    }
+    if (sandbox::NeedsSecondRun(report, options_)) report = RunAlone(request, source);
     return sandbox::Judge(report, request, options_);
   }
 
@@ -82,6 +80,16 @@ class ZygoteRunner : public CodeRunner {
   static int64_t LongestUs(const ProgramRequest& request) {
     constexpr int64_t kAroundUs = 90'000'000;
     return 2 * (static_cast<int64_t>(request.wall_limit_us) * request.wall_windows + kAroundUs);
+  }
+
+  /// Runs the program a second time. Throws Error(kInfrastructure) if the kernel ran out of memory.
+  ProgramReport RunAlone(ProgramRequest& request, const std::string& source) {
+    request.wall_windows = 1;  // no program of this user slows it now
+    const HostTurn turn = HostTurn::Alone(turns_, LongestUs(request));
+    const uint64_t before = sandbox::CountOomKills();
+    const ProgramReport report = RunInTurn(turn, request, source);
+    sandbox::CheckSecondRun(report, options_, sandbox::CountOomKills() - before);
+    return report;
   }
 
   /// Holds the turn until the program has ended. A failing zygote is replaced once.

@@ -1,40 +1,72 @@
 #include "orchestrator/api/webhook_queue.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "http_client/retry.h"
 
 namespace evald::api {
 
-void WebhookQueue::Add(Call call) {
-  if (calls_.size() >= limits_.waiting_max) {
-    calls_.erase(calls_.begin() + (under_way_ && calls_.size() > 1 ? 1 : 0));
-    ++dropped_;
+void WebhookQueue::Add(const std::string& user, Call call) {
+  Calls& own = users_[user];
+  if (own.empty()) turns_.push_back(user);
+  own.push_back(std::move(call));
+  if (++waiting_ > limits_.waiting_max) DropOne();
+}
+
+void WebhookQueue::DropOne() {
+  const auto most = std::max_element(
+      users_.begin(), users_.end(),
+      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  Calls& calls = most->second;
+  const bool first_is_under_way = under_way_ && most->first == turns_.front();
+  const auto begin = calls.begin() + (first_is_under_way ? 1 : 0);
+  if (begin == calls.end()) return;  // it is the only call
+  const auto oldest =
+      std::find_if(begin, calls.end(), [](const Call& call) { return !call.ends_a_run; });
+  calls.erase(oldest == calls.end() ? begin : oldest);
+  --waiting_;
+  ++dropped_;
+  if (!calls.empty()) return;
+  std::erase(turns_, most->first);
+  users_.erase(most);
+}
+
+void WebhookQueue::EndTurn() {
+  const std::string user = std::move(turns_.front());
+  turns_.pop_front();
+  Calls& calls = users_.at(user);
+  calls.pop_front();
+  --waiting_;
+  if (calls.empty()) {
+    users_.erase(user);
+  } else {
+    turns_.push_back(user);
   }
-  calls_.push_back(std::move(call));
 }
 
 std::optional<WebhookQueue::Call> WebhookQueue::Next(int64_t now_us) {
-  if (under_way_ || calls_.empty() || now_us < due_us_) return std::nullopt;
+  if (under_way_ || turns_.empty() || now_us < due_us_) return std::nullopt;
   under_way_ = true;
-  ++calls_.front().attempt;
-  return calls_.front();
+  Call& call = users_.at(turns_.front()).front();
+  ++call.attempt;
+  return call;
 }
 
-int64_t WebhookQueue::DueAt() const { return under_way_ || calls_.empty() ? -1 : due_us_; }
+int64_t WebhookQueue::DueAt() const { return under_way_ || turns_.empty() ? -1 : due_us_; }
 
 void WebhookQueue::Ended(Outcome outcome, int64_t now_us, double jitter, double retry_after_s) {
   under_way_ = false;
   due_us_ = 0;
+  const int attempt = users_.at(turns_.front()).front().attempt;
   if (outcome == Outcome::kDelivered) {
     ++delivered_;
-    calls_.pop_front();
+    EndTurn();
     return;
   }
-  const int attempt = calls_.front().attempt;
   if (outcome == Outcome::kGiveUp || attempt >= limits_.attempts_max) {
     ++failed_;
-    calls_.pop_front();
+    EndTurn();
     return;
   }
   using std::chrono::microseconds;

@@ -10,8 +10,10 @@
 #include <mutex>
 #include <random>
 #include <thread>
+#include <unordered_map>
 
 #include "base/clock.h"
+#include "base/jsonl.h"
 #include "base/log.h"
 #include "http_client/client.h"
 #include "http_client/url.h"
@@ -25,6 +27,7 @@ using api::WebhookQueue;
 
 constexpr int kBatch = 200;
 constexpr size_t kAnswerBytesMax = 64 * 1024;
+constexpr size_t kUsersMax = 10'000;
 
 // Shared with the listener, which may be called while Webhooks ends.
 struct Wake {
@@ -32,6 +35,14 @@ struct Wake {
   std::condition_variable changed;
   bool events = true;
 };
+
+// Whether the event says that a run is over: with results, or without.
+bool EndsARun(const Event& event) {
+  if (event.type != "run.state" || event.data.empty()) return false;
+  const Json data = ParseJson(event.data, "event " + std::to_string(event.sequence));
+  const std::string state = FieldOr<std::string>(data, "state", "", "event");
+  return state == "done" || state == "incomplete" || state == "failed" || state == "cancelled";
+}
 
 }  // namespace
 
@@ -68,6 +79,7 @@ struct Webhooks::Hook {
   void Loop();
   void TakeEvents();
   bool DeliverDue();
+  const std::string& UserOf(const std::string& run);
   http_client::Response Post(const WebhookQueue::Call& call);
   void Wait();
   void Count();
@@ -76,6 +88,7 @@ struct Webhooks::Hook {
   WebhookTarget target;
   WebhookQueue queue;
   int64_t last = 0;
+  std::unordered_map<std::string, std::string> users;  ///< of runs with recent events
   std::shared_ptr<Wake> wake = std::make_shared<Wake>();
   std::shared_ptr<void> subscription;
   std::atomic<bool> stopping{false};
@@ -158,11 +171,28 @@ void Webhooks::Hook::TakeEvents() {
     taken = events.size();
     for (const Event& event : events) {
       last = event.sequence;
-      if (Wants(target, event.type))
-        queue.Add({std::to_string(event.sequence), event.type, api::EventJson(event)});
+      if (!Wants(target, event.type)) continue;
+      WebhookQueue::Call call;
+      call.id = std::to_string(event.sequence);
+      call.event = event.type;
+      call.body = api::EventJson(event);
+      call.ends_a_run = EndsARun(event);
+      queue.Add(UserOf(event.run), std::move(call));
     }
   }
   Count();
+}
+
+// The user of a run; "" for no run, and for one that is not known any more. Users of runs do not
+// change, so they are looked up once.
+const std::string& Webhooks::Hook::UserOf(const std::string& run) {
+  static const std::string kNobody;
+  if (run.empty()) return kNobody;
+  const auto known = users.find(run);
+  if (known != users.end()) return known->second;
+  if (users.size() >= kUsersMax) users.clear();
+  const std::optional<Json> resource = service->Run(run);
+  return users[run] = resource ? FieldOr<std::string>(*resource, "user", "", run) : "";
 }
 
 // Makes the call that is due. False if none is.

@@ -29,11 +29,12 @@ struct WebhookStatistics {
   uint64_t waiting = 0;
 };
 
-/// Posts events to URLs, in order for each. Each URL has a thread of its own, so that a receiver
-/// that does not answer delays no posts to others. Each event is
-/// delivered at least once or counted as lost. Waiting events are lost with the process; that fails
-/// no run. Each call has the fields Evald-Delivery (an id, the same in each attempt), Evald-Event
-/// (the type) and, with a secret, Evald-Signature: t=<seconds since 1970>,v1=<HMAC-SHA256 of
+/// Posts events to URLs. Users take turns at each URL; the events of one user go in order. Each URL
+/// has a thread of its own, so that a receiver that does not answer delays no posts to others. Each
+/// event is delivered at least once or counted as lost. Waiting events are lost with the process;
+/// that fails no run. Each call has the fields Evald-Delivery (an id, the same in each attempt),
+/// Evald-Event (the type) and, with a secret, Evald-Signature: t=<seconds since
+/// 1970>,v1=<HMAC-SHA256 of
 /// "<t>.<body>" in hexadecimal>.
 class Webhooks {
  public:

@@ -117,7 +117,7 @@ ExitStatus Serve(const Common& common, const Flags& flags) {
 void AddServe(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
   Command command =
-      app.AddCommand("serve", "Take runs over REST and work on them, one after the other");
+      app.AddCommand("serve", "Take runs over REST and work on them, by default two at once");
   command
       .AddOption(
           "serve.yaml", &flags->file,

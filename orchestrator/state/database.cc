@@ -101,7 +101,7 @@ void Statement::Run() {
 }
 
 void Statement::Reset() {
-  sqlite3_reset(statement_.get());
+  if (sqlite3_reset(statement_.get()) != SQLITE_OK) Throw(database_, sqlite3_sql(statement_.get()));
   sqlite3_clear_bindings(statement_.get());
   bound_ = 0;
 }

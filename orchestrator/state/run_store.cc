@@ -208,9 +208,13 @@ int64_t RunStore::OpenRun(const std::string& run, const std::filesystem::path& o
       "ON CONFLICT (run) DO UPDATE SET state = 'running', output = excluded.output RETURNING "
       "number");
   open.Bind(run).Bind(output.string()).Bind(WallSeconds());
-  open.Step();
-  const int64_t number = open.Integer(0);
-  open.Reset();
+  int64_t number = 0;
+  // Outside a transaction the row would be written when the statement is reset.
+  database_.Transaction([&] {
+    open.Step();
+    number = open.Integer(0);
+    open.Reset();
+  });
   return number;
 }
 

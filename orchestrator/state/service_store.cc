@@ -151,7 +151,27 @@ void SkipEvents(Database& database, int64_t sequence) {
   });
 }
 
-void AddEvent(Database& database, const EventRow& event) {
+namespace {
+
+/// How many events are added, of all runs, between two looks at what is kept. A prime number, so
+/// that no run whose events come in a rhythm is passed over.
+constexpr int64_t kLookEvery = 97;
+
+void RemoveOldEvents(Database& database, const std::string& run, int64_t kept) {
+  Statement newest = database.Prepare(
+      "SELECT sequence FROM events WHERE run = ? ORDER BY sequence DESC LIMIT 1 OFFSET ?");
+  newest.Bind(run).Bind(kept);
+  if (!newest.Step()) return;
+  const int64_t last = newest.Integer(0);
+  database.Prepare("DELETE FROM events WHERE run = ? AND sequence < ?").Bind(run).Bind(last).Run();
+  database.Prepare("UPDATE events SET type = 'events.lost', data = '{}' WHERE sequence = ?")
+      .Bind(last)
+      .Run();
+}
+
+}  // namespace
+
+void AddEvent(Database& database, const EventRow& event, int64_t kept) {
   if (event.type == "run.progress") {
     database.Prepare("DELETE FROM events WHERE run = ? AND type = 'run.progress'")
         .Bind(event.run)
@@ -163,6 +183,7 @@ void AddEvent(Database& database, const EventRow& event) {
       .Bind(event.type)
       .Bind(event.data)
       .Run();
+  if (event.sequence % kLookEvery == 0) RemoveOldEvents(database, event.run, kept);
 }
 
 std::vector<EventRow> EventsAfter(Database& database, const std::string& run, int64_t sequence,

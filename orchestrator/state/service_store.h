@@ -82,8 +82,13 @@ int64_t LastEvent(Database& database);
 /// The next event gets a number greater than `sequence`. If the database was lost, the last number
 /// given is unknown.
 void SkipEvents(Database& database, int64_t sequence);
-/// Adds an event. A new "run.progress" replaces the older one of its run.
-void AddEvent(Database& database, const EventRow& event);
+/// The events of one run (and of no run, "") that are kept.
+inline constexpr int64_t kEventsKept = 10'000;
+
+/// Adds an event. A new "run.progress" replaces the older one of its run. Now and then it removes
+/// the run's events beyond the newest `kept`. An event "events.lost" takes the place of the newest
+/// one that was removed, so that a reader whose cursor is older learns of it.
+void AddEvent(Database& database, const EventRow& event, int64_t kept = kEventsKept);
 /// Events after `sequence`, of one run or ("") of all, oldest first.
 std::vector<EventRow> EventsAfter(Database& database, const std::string& run, int64_t sequence,
                                   int limit);

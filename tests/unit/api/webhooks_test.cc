@@ -20,12 +20,24 @@ namespace {
 using api::WebhookQueue;
 using Outcome = WebhookQueue::Outcome;
 
-WebhookQueue::Call Call(const std::string& id) { return {id, "t", "{}"}; }
+WebhookQueue::Call Call(const std::string& id, bool ends_a_run = false) {
+  return {id, "t", "{}", 0, ends_a_run};
+}
+
+// The ids of all calls that wait, in the order in which they are made.
+std::vector<std::string> Drained(WebhookQueue* queue) {
+  std::vector<std::string> ids;
+  while (const auto call = queue->Next(0)) {
+    ids.push_back(call->id);
+    queue->Ended(Outcome::kDelivered, 0, 0);
+  }
+  return ids;
+}
 
 TEST(WebhookQueue, DelaysGrowToALimitAndThenItGivesUp) {
   WebhookQueue queue({10, 6, 1000, 5000});
-  queue.Add(Call("a"));
-  queue.Add(Call("b"));
+  queue.Add("u", Call("a"));
+  queue.Add("u", Call("b"));
   int64_t now_us = 0;
   const int64_t longest[] = {1000, 2000, 4000, 5000, 5000};
   for (const int64_t delay_us : longest) {
@@ -48,12 +60,47 @@ TEST(WebhookQueue, DelaysGrowToALimitAndThenItGivesUp) {
 
 TEST(WebhookQueue, DropsTheOldestThatIsNotUnderWay) {
   WebhookQueue queue({3, 5, 1, 1});
-  queue.Add(Call("a"));
+  queue.Add("u", Call("a"));
   ASSERT_EQ(queue.Next(0)->id, "a");
-  for (const char* id : {"b", "c", "d"}) queue.Add(Call(id));
+  for (const char* id : {"b", "c", "d"}) queue.Add("u", Call(id));
   EXPECT_EQ(queue.dropped(), 1u);
   queue.Ended(Outcome::kDelivered, 0, 0);
   EXPECT_EQ(queue.Next(0)->id, "c");
+}
+
+TEST(WebhookQueue, AFloodDropsOnlyCallsOfItsOwnUser) {
+  WebhookQueue queue({10, 5, 1, 1});
+  queue.Add("ann", Call("a1"));
+  queue.Add("ann", Call("a2"));
+  for (int i = 0; i < 1000; ++i) queue.Add("bob", Call("b" + std::to_string(i)));
+  queue.Add("", Call("w"));
+  EXPECT_EQ(queue.waiting(), 10u);
+  EXPECT_EQ(queue.dropped(), 993u);
+  const std::vector<std::string> made = Drained(&queue);
+  EXPECT_EQ(std::vector<std::string>(made.begin(), made.begin() + 5),
+            (std::vector<std::string>{"a1", "b993", "w", "a2", "b994"}));
+  EXPECT_EQ(queue.waiting(), 0u);
+  EXPECT_EQ(queue.DueAt(), -1);
+}
+
+TEST(WebhookQueue, TheEndOfARunIsDroppedLast) {
+  WebhookQueue queue({3, 5, 1, 1});
+  queue.Add("u", Call("done", true));
+  for (const char* id : {"paused", "queued", "running"}) queue.Add("u", Call(id));
+  for (const char* id : {"failed", "cancelled"}) queue.Add("u", Call(id, true));
+  queue.Add("u", Call("late"));
+  EXPECT_EQ(queue.dropped(), 4u);
+  EXPECT_EQ(Drained(&queue), (std::vector<std::string>{"done", "failed", "cancelled"}));
+}
+
+TEST(WebhookQueue, ACallThatFailedGoesFirstAfterwards) {
+  WebhookQueue queue({10, 5, 1000, 1000});
+  queue.Add("ann", Call("a"));
+  queue.Add("bob", Call("b"));
+  ASSERT_EQ(queue.Next(0)->id, "a");
+  queue.Ended(Outcome::kTryAgain, 0, 0.5);
+  EXPECT_FALSE(queue.Next(0));
+  EXPECT_EQ(queue.Next(queue.DueAt())->id, "a");
 }
 
 http_client::Response Answered(int status) {
@@ -78,7 +125,7 @@ TEST(WebhookQueue, ReadsAnswers) {
 
 TEST(WebhookQueue, WaitsAsLongAsTheReceiverAsks) {
   WebhookQueue queue({10, 6, 1000, 5'000'000});
-  queue.Add(Call("a"));
+  queue.Add("u", Call("a"));
   ASSERT_TRUE(queue.Next(0));
   queue.Ended(Outcome::kTryAgain, 0, 0.5, 2);
   EXPECT_EQ(queue.DueAt(), 2'000'000);
@@ -165,6 +212,37 @@ TEST(Webhooks, AreDeliveredInOrderSignedAndRetried) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(webhooks.statistics().delivered, 2u);
   EXPECT_EQ(webhooks.statistics().waiting, 0u);
+}
+
+std::string SubmitFor(MemoryService* service, const std::string& user) {
+  Submission submission;
+  submission.yaml = "name: m";
+  submission.user = user;
+  std::string id;
+  service->Submit(submission, [&](Answer<Submitted> answer) {
+    id = std::get<Submitted>(answer).run.at("id").get<std::string>();
+  });
+  return id;
+}
+
+// The first call fails, so that 1,500 calls about bob's run come to wait before that about ann's.
+TEST(Webhooks, ACallAboutAnotherUsersRunIsSecondInTurn) {
+  const TemporaryFolder folder;
+  MemoryService service(folder.path());
+  const std::string bobs = SubmitFor(&service, "bob");
+  const std::string anns = SubmitFor(&service, "ann");
+  Receiver receiver(1);
+  WebhookTarget target{receiver.url(), ""};
+  target.first_delay = std::chrono::seconds(4);
+  Webhooks webhooks(&service, {target});
+  for (int i = 0; i < 1500; ++i) service.Emit(bobs, "run.state", {{"state", "paused"}});
+  service.Emit(anns, "run.state", {{"state", "done"}});
+  const std::vector<http::Request> calls = receiver.WaitFor(3);
+  ASSERT_GE(calls.size(), 3u);
+  EXPECT_EQ(calls[0].headers.Get("Evald-Delivery"), calls[1].headers.Get("Evald-Delivery"));
+  EXPECT_EQ(ParseJson(calls[1].body, "call")["run"], bobs);
+  EXPECT_EQ(ParseJson(calls[2].body, "call")["run"], anns);
+  EXPECT_GE(webhooks.statistics().dropped, 500u);
 }
 
 TEST(Webhooks, AReceiverThatIsAwayHoldsNothingUp) {

@@ -14,6 +14,20 @@ std::string RefusalOfJson(const std::string& text) {
 }
 
 // Python's json writes these values. The error must show where in the file they are.
+// As Json::parse, whatever the number of keys: a key keeps its first place and has its last value.
+TEST(ParseJson, RepeatedKeysAreAsOfTheLibrary) {
+  for (const int keys : {3, 15, 16, 17, 40, 1000}) {
+    std::string text = "[{";
+    for (int i = 0; i < keys; ++i) {
+      text += (i == 0 ? "\"k" : ",\"k") + std::to_string(i * i % 37) + "\":{\"v\":[" +
+              std::to_string(i) + ",{\"w\":null}]}";
+    }
+    text += "},[],{},true,-1,2.5,\"t\"]";
+    EXPECT_EQ(ToLine(ParseJson(text, "t")), ToLine(Json::parse(text))) << keys;
+  }
+  EXPECT_EQ(ParseJson("7", "t"), Json(7));
+}
+
 TEST(ParseJson, NamesTheLineOfNaNAndInfinity) {
   EXPECT_EQ(RefusalOfJson("{\n \"a\": NaN}"),
             "f.json: line 2 holds NaN, which Python's json writes and which is no JSON; write a "

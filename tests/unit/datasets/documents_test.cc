@@ -1,9 +1,11 @@
 #include "datasets/documents.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include "base/clock.h"
 #include "base/jsonl.h"
 #include "base/read_roots.h"
 #include "python/moment.h"
@@ -42,6 +44,42 @@ TEST(Documents, GzipAndJsonArrays) {
   const Documents docs = Read(array);
   ASSERT_EQ(docs.rows.size(), 2u);
   EXPECT_EQ(docs.where[1], array.string() + ":3");
+}
+
+// Time and memory must not grow with the square of the number of keys.
+TEST(Documents, ManyColumnsTakeTimeInProportion) {
+  constexpr int kKeys = 200'000;
+  std::string row = "{\"a\":1";
+  std::string header = "a";
+  std::string fields = "1";
+  std::string nested = "{\"s\":{\"a\":1";
+  for (int i = 0; i < kKeys; ++i) {
+    row += fmt::format(",\"k{}\":{}", i, i);
+    nested += fmt::format(",\"k{}\":{}", i, i);
+    header += fmt::format(",k{}", i);
+    fields += fmt::format(",{}", i);
+  }
+  const TemporaryFolder scratch;
+  const int64_t begin = MonotonicMicros();
+  const Documents lines = Read(scratch.Write("a.jsonl", row + "}\n" + row + "}\n"));
+  ASSERT_EQ(lines.rows.size(), 2u);
+  EXPECT_EQ(lines.columns.size(), size_t{kKeys} + 1);
+  EXPECT_EQ(ToLine(lines.rows[1]), row + "}");
+  const Documents csv = Read(scratch.Write("a.csv", header + "\n" + fields + "\n"));
+  EXPECT_EQ(ToLine(csv.rows[0]), row + "}");
+  const Documents structs = Read(scratch.Write("b.jsonl", nested + "}}\n" + nested + "}}\n"));
+  EXPECT_EQ(ToLine(structs.rows[1]), nested + "}}");
+  EXPECT_LT(MonotonicMicros() - begin, 60'000'000) << "10^11 comparisons would take an hour";
+}
+
+// The name of a field in errors has the names of all structs around it.
+TEST(Documents, ALongKeyIsNotWrittenForEachFieldWithin) {
+  std::string row = "{\"" + std::string(4'000'000, 'k') + "\":{";
+  for (int i = 0; i < 100'000; ++i) row += fmt::format("{}\"{}\":1", i == 0 ? "" : ",", i);
+  const TemporaryFolder scratch;
+  const int64_t begin = MonotonicMicros();
+  EXPECT_EQ(Read(scratch.Write("a.jsonl", row + "}}\n")).rows.size(), 1u);
+  EXPECT_LT(MonotonicMicros() - begin, 30'000'000);
 }
 
 TEST(Documents, RowRange) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "base/jsonl.h"
 #include "datasets/yaml_reader.h"
 #include "tests/unit/support/caught.h"
@@ -72,6 +73,17 @@ TEST(Yaml, RefusesWithFileAndLine) {
   EXPECT_THAT(CaughtText([&] { Parse(keys + "}\n"); }), HasSubstr("of text, aliases written out"));
   EXPECT_THAT(CaughtText([&] { Parse("a: &a [*a, *a]\n"); }), ::testing::Not(::testing::IsEmpty()));
   EXPECT_NE(CaughtText([] { Parse("a: " + std::string(3000, '[')); }), "");
+}
+
+TEST(Yaml, ManyKeysTakeTimeInProportion) {
+  std::string text = "base: &b {a: 0";
+  for (int i = 0; i < 40'000; ++i) text += ",k" + std::to_string(i) + ": 0";
+  text += "}\nall:\n  <<: *b\n  a: 1\n";
+  const int64_t begin = MonotonicMicros();
+  const Json all = Parse(text).at("all");
+  EXPECT_EQ(all.size(), 40'001u);
+  EXPECT_EQ(all.begin().value(), 1);
+  EXPECT_LT(MonotonicMicros() - begin, 20'000'000);
 }
 
 TEST(Yaml, AFunctionIsTheBuiltInOneByItsFilesContentAlone) {

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include "base/clock.h"
+#include "base/jsonl.h"
 #include "evald/error.h"
 #include "jinja/template.h"
 #include "tests/unit/support/caught.h"
@@ -15,6 +18,15 @@ std::string Fails(const std::string& source, TemplateOptions options = {},
 std::string Repeat(const std::string& text, int times) {
   std::string out;
   for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+// Statements that keep the value of `expression` under 2,000 names.
+std::string Kept(const std::string& expression) {
+  std::string out;
+  for (int i = 0; i < 2000; ++i) {
+    out += "{% set ns.a" + std::to_string(i) + " = (" + expression + ")|list %}";
+  }
   return out;
 }
 
@@ -51,6 +63,65 @@ TEST(JinjaLimits, HostileTemplatesAreStopped) {
     const std::string message = Fails(source);
     EXPECT_EQ(message.rfind("t: line 1:", 0), 0u) << source.substr(0, 100) << "\n" << message;
   }
+}
+
+// A needle that nearly matches everywhere. The product of the sizes would be 10^12 comparisons.
+TEST(JinjaLimits, SearchesTakeLinearTime) {
+  const int64_t begin = MonotonicMicros();
+  for (const std::string work :
+       {"x.find(y)", "x.rfind(z)", "x.count(y)", "y in x", "x.replace(y, '')|length",
+        "x.split(y)|length", "x.rsplit(z)|length", "x.partition(y)|length",
+        "x.rpartition(z)|length"}) {
+    const std::string names =
+        "{% set x = 'a' * 2000000 %}{% set y = 'a' * 1000000 ~ 'b' %}"
+        "{% set z = 'b' ~ 'a' * 1000000 %}";
+    EXPECT_NE(Template(names + "{{ " + work + " }}", {}, "t").Render(Json::object()), "") << work;
+  }
+  EXPECT_LT(MonotonicMicros() - begin, 30'000'000);
+}
+
+// The values of a dict of many keys are neither looked up nor replaced one behind the other.
+TEST(JinjaLimits, LargeDictsTakeTimeInProportion) {
+  Json pairs = Json::array();
+  Json many = Json::object();
+  auto& members = many.get_ref<Json::object_t&>();
+  for (int i = 0; i < 100'000; ++i) {
+    members.emplace_back("k" + std::to_string(i), i);
+    pairs.push_back({"k" + std::to_string(99'999 - i % 100), i});
+  }
+  const int64_t begin = MonotonicMicros();
+  EXPECT_EQ(Template("{{ d|tojson }}", {}, "t").Render({{"d", many}}).size(),
+            ToLine(many).size() + 199'999u);
+  EXPECT_EQ(Template("{{ dict(d.items()|list + p)|length }}", {}, "t")
+                .Render({{"d", many}, {"p", pairs}}),
+            "100000");
+  EXPECT_LT(MonotonicMicros() - begin, 20'000'000);
+}
+
+/// The most memory that this process has had, in bytes.
+uint64_t PeakBytes() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) << 10;
+}
+
+// Each makes many small values. Their own size is counted, not only that of their text.
+TEST(JinjaLimits, SmallValuesCountAsTheMemoryThatTheyTake) {
+  const uint64_t before = PeakBytes();
+  const std::string many = "{% set x = range(50000)|list %}{% set ns = namespace() %}";
+  for (const std::string& source : {
+           std::string("{{ ('a '*20000000).split()|length }}"),
+           std::string("{{ ('a '*20000000).rsplit()|length }}"),
+           std::string("{{ ('a,'*20000000).split(',')|length }}"),
+           std::string("{{ ('a,'*20000000).rsplit(',')|length }}"),
+           many + Kept("x|slice(1000000)"),
+           many + Kept("x|batch(1)"),
+           many + Kept("[1]|batch(1000000, 0)"),
+       }) {
+    const std::string message = Fails(source);
+    EXPECT_NE(message.find("the template "), std::string::npos) << source << "\n" << message;
+  }
+  EXPECT_LT(PeakBytes() - before, uint64_t{1} << 30);
 }
 
 TEST(JinjaLimits, OutputIsBounded) {

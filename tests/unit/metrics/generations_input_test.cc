@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <zlib.h>
 
 #include "base/hash.h"
@@ -146,6 +147,26 @@ TEST_F(GenerationsInput, Gzip) {
   const std::string whole = ReadFile(path);
   test::WriteText(path, whole.substr(0, whole.size() / 2));
   EXPECT_THROW(ImportGenerations(*task_, path, out()), Error);
+}
+
+// A few hundred KiB can hold a line of many GiB. Memory stays near the limit of a line.
+TEST_F(GenerationsInput, APackedLineIsBoundedWhileItIsUnpacked) {
+  const std::string path = scratch_.path() / "in.jsonl.gz";
+  gzFile file = gzopen(path.c_str(), "wb1");
+  const std::string text = Line(Answer(0, "a"));
+  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+  const std::string spaces(1 << 20, ' ');
+  for (int i = 0; i < 400; ++i) gzwrite(file, spaces.data(), static_cast<unsigned>(spaces.size()));
+  gzclose(file);
+  const auto peak = [] {
+    rusage usage = {};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss >> 10;
+  };
+  const int64_t before = peak();
+  EXPECT_THAT(RefusalOf([&] { ImportGenerations(*task_, path, out()); }),
+              HasSubstr("in.jsonl.gz: a line is longer than 192.0 MiB"));
+  EXPECT_LT(peak() - before, 230) << "MiB";
 }
 
 TEST_F(GenerationsInput, BrokenFilesAreNamedByLine) {

@@ -3,10 +3,30 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace evald::python {
 namespace {
 
 using Parts = std::vector<std::string>;
+
+Parts SplitOf(std::string_view text, int64_t limit, bool from_right) {
+  Parts parts;
+  Split(text, limit, from_right, [&](std::string_view part) { parts.emplace_back(part); });
+  return parts;
+}
+Parts SplitOf(std::string_view text, std::string_view separator, int64_t limit, bool from_right) {
+  Parts parts;
+  Split(text, separator, limit, from_right,
+        [&](std::string_view part) { parts.emplace_back(part); });
+  return parts;
+}
+Parts LinesOf(std::string_view text, bool keep_ends) {
+  Parts parts;
+  SplitLines(text, keep_ends, [&](std::string_view part) { parts.emplace_back(part); });
+  return parts;
+}
 
 TEST(PythonStr, KnowsDigitsAndSpace) {
   EXPECT_TRUE(IsDigits("12\xc2\xb2"));
@@ -27,24 +47,26 @@ TEST(PythonStr, Strips) {
 }
 
 TEST(PythonStr, SplitsAtSpace) {
-  EXPECT_EQ(Split(" a\u2003b  c ", -1, false), (Parts{"a", "b", "c"}));
-  EXPECT_EQ(Split(" a  b c ", 1, false), (Parts{"a", "b c "}));
-  EXPECT_EQ(Split(" a b ", 0, false), (Parts{"a b "}));
-  EXPECT_EQ(Split(" a b  c ", 1, true), (Parts{" a b", "c"}));
-  EXPECT_EQ(Split(" a b ", -1, true), (Parts{"a", "b"}));
-  EXPECT_EQ(Split(" ", -1, false), Parts{});
+  EXPECT_EQ(SplitOf(" a\u2003b  c ", -1, false), (Parts{"a", "b", "c"}));
+  EXPECT_EQ(SplitOf(" a  b c ", 1, false), (Parts{"a", "b c "}));
+  EXPECT_EQ(SplitOf(" a b ", 0, false), (Parts{"a b "}));
+  EXPECT_EQ(SplitOf(" a b  c ", 1, true), (Parts{"c", " a b"}));
+  EXPECT_EQ(SplitOf(" a b ", -1, true), (Parts{"b", "a"}));
+  EXPECT_EQ(SplitOf(" ", -1, false), Parts{});
 }
 
 TEST(PythonStr, SplitsAtSeparators) {
-  EXPECT_EQ(Split("a,b,,c", ",", -1, false), (Parts{"a", "b", "", "c"}));
-  EXPECT_EQ(Split("a,b,c", ",", 1, false), (Parts{"a", "b,c"}));
-  EXPECT_EQ(Split("a,b,c", ",", 1, true), (Parts{"a,b", "c"}));
-  EXPECT_EQ(Split("", ",", -1, false), (Parts{""}));
+  EXPECT_EQ(SplitOf("a,b,,c", ",", -1, false), (Parts{"a", "b", "", "c"}));
+  EXPECT_EQ(SplitOf("a,b,c", ",", 1, false), (Parts{"a", "b,c"}));
+  EXPECT_EQ(SplitOf("a,b,c", ",", 1, true), (Parts{"c", "a,b"}));
+  EXPECT_EQ(SplitOf("a,,b", ",", -1, true), (Parts{"b", "", "a"}));
+  EXPECT_EQ(SplitOf("a,b", ",", 0, true), (Parts{"a,b"}));
+  EXPECT_EQ(SplitOf("", ",", -1, false), (Parts{""}));
 }
 
 TEST(PythonStr, SplitsLines) {
-  EXPECT_EQ(SplitLines("a\r\nb\u2028c\n\nd", false), (Parts{"a", "b", "c", "", "d"}));
-  EXPECT_EQ(SplitLines("a\r\nb\n", true), (Parts{"a\r\n", "b\n"}));
+  EXPECT_EQ(LinesOf("a\r\nb\u2028c\n\nd", false), (Parts{"a", "b", "c", "", "d"}));
+  EXPECT_EQ(LinesOf("a\r\nb\n", true), (Parts{"a\r\n", "b\n"}));
 }
 
 }  // namespace

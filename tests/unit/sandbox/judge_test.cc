@@ -2,9 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "base/text.h"
+#include "evald/error.h"
+#include "metrics/sandbox/oom_kills.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::sandbox {
 namespace {
@@ -65,6 +72,46 @@ TEST(Judge, TheClockAloneAsksForASecondRun) {
   EXPECT_TRUE(NeedsSecondRun(report, options));
   report.cpu_us = 3'000'000;
   EXPECT_FALSE(NeedsSecondRun(report, options)) << "CPU time does not depend on the load";
+}
+
+/// The kernel's OOM killer and a program that kills itself look the same.
+TEST(Judge, AKillOfUnknownOriginAsksForASecondRun) {
+  const SandboxOptions options;
+  ProgramReport report = {};
+  report.wait_status = SIGKILL;
+  EXPECT_TRUE(NeedsSecondRun(report, options));
+  report.cpu_us = 3'000'000;
+  EXPECT_FALSE(NeedsSecondRun(report, options)) << "the sandbox has sent it";
+  report.cpu_us = 0;
+  report.wall_exceeded = 1;
+  report.slept = 1;
+  EXPECT_FALSE(NeedsSecondRun(report, options)) << "the sandbox has sent it";
+  report = {};
+  report.wait_status = SIGSEGV;
+  EXPECT_FALSE(NeedsSecondRun(report, options));
+}
+
+TEST(Judge, AKillInTheSecondRunIsNoAnswerIfMemoryRanOut) {
+  const SandboxOptions options;
+  ProgramReport report = {};
+  report.wait_status = SIGKILL;
+  EXPECT_NO_THROW(CheckSecondRun(report, options, 0)) << "the program killed itself";
+  const Error error = Caught([&] { CheckSecondRun(report, options, 2); });
+  EXPECT_TRUE(error.kind() == ErrorKind::kInfrastructure);
+  EXPECT_NE(std::string(error.what()).find("OOM killer"), std::string::npos) << error.what();
+  report.wait_status = 1 << 8;
+  EXPECT_NO_THROW(CheckSecondRun(report, options, 2)) << "another process was killed";
+}
+
+TEST(OomKills, AreTheHostsAndTheCgroups) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "vmstat") << "nr_free_pages 12\noom_kill 3\nswap_ra 4\n";
+  std::ofstream(folder / "cgroup") << "4:memory:/x\n0::/a/b\n";
+  std::filesystem::create_directories(folder / "a" / "b");
+  EXPECT_EQ(CountOomKills(folder / "vmstat", folder / "cgroup", folder.path()), 3u);
+  std::ofstream(folder / "a" / "b" / "memory.events") << "low 0\noom 9\noom_kill 2\n";
+  EXPECT_EQ(CountOomKills(folder / "vmstat", folder / "cgroup", folder.path()), 5u);
+  EXPECT_EQ(CountOomKills(folder / "none", folder / "none", folder / "none"), 0u);
 }
 
 TEST(Judge, SignalsAreNamed) {

@@ -1,6 +1,13 @@
 // A signal that a program sends to itself, with its default action, ends the program as under
 // code_eval.
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <thread>
+
 #include "tests/unit/sandbox/fixtures.h"
 
 namespace evald::sandbox_test {
@@ -17,6 +24,38 @@ TEST_F(Isolated, SignalsOfItsOwnEndAProgram) {
   ExpectStatus(kFailed, "import signal\nsignal.raise_signal(signal.SIGINT)", "KeyboardInterrupt");
   ExpectStatus(kKilled, "import faulthandler\nfaulthandler._sigsegv()", "Segmentation fault");
   ExpectStatus(kKilled, "import faulthandler\nfaulthandler._sigabrt()", "Abort");
+}
+
+/// Kills the program of this test's runner `times` times, from outside, as the OOM killer does. The
+/// program is known by its size.
+void KillLargeProgram(uint64_t marker, int times) {
+  for (int tries = 0; tries < 2000 && times > 0; ++tries) {
+    for (const int pid : ProcessesOf(marker)) {
+      std::ifstream file("/proc/" + std::to_string(pid) + "/statm");
+      long pages = 0;
+      long resident = 0;
+      file >> pages >> resident;
+      if (resident * sysconf(_SC_PAGESIZE) < (100 << 20)) continue;
+      if (kill(pid, SIGKILL) == 0) --times;
+      while (kill(pid, 0) == 0) usleep(1000);
+      break;
+    }
+    usleep(5000);
+  }
+}
+
+constexpr const char* kLargeProgram = "import time\nx = bytearray(120 << 20)\ntime.sleep(1.5)";
+
+TEST_F(Isolated, AKillFromOutsideIsNoWrongAnswer) {
+  std::thread killer([&] { KillLargeProgram(options_.output_bytes, 1); });
+  ExpectPasses(kLargeProgram);
+  killer.join();
+}
+
+TEST_F(Isolated, TwoKillsEndAProgram) {
+  std::thread killer([&] { KillLargeProgram(options_.output_bytes, 2); });
+  ExpectStatus(kKilled, kLargeProgram, "killed by signal 9");
+  killer.join();
 }
 
 TEST_F(Isolated, AlarmsWithoutAHandlerEndAProgram) {

@@ -1,8 +1,10 @@
 #include "orchestrator/state/run_store.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 
@@ -34,6 +36,40 @@ class RunStoreTest : public testing::Test {
 
   TemporaryFolder folder_;
 };
+
+/// Lets no file of this process grow beyond `bytes`, until the end of this object. A write beyond
+/// fails, as on a full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now = {bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+// Its first failure is the one that is told: without the run's row, each later row would fail for
+// another reason.
+TEST_F(RunStoreTest, ARunThatCannotBeWrittenIsNotOpen) {
+  RunStore store(folder_.path());
+  std::string what;
+  {
+    const FileSizeLimit full(1);
+    what = CaughtText([&] { store.OpenRun("r", "/out"); }, ErrorKind::kInfrastructure);
+  }
+  EXPECT_NE(what.find("state.db: "), std::string::npos) << what;
+  EXPECT_EQ(what.find("FOREIGN KEY"), std::string::npos) << what;
+  EXPECT_GT(store.OpenRun("r", "/out"), 0) << "there is space again";
+  store.RecordLease("r", 0, 1, "w");
+}
 
 // The tables of schema version 1, as in the first release, with one run.
 constexpr const char* kVersion1 = R"sql(
@@ -329,6 +365,25 @@ TEST_F(RunStoreTest, RunsOfWhichNothingWasComputedAreFoundAndRemoved) {
   EXPECT_FALSE(service_store::FindRun(database, "a"));
   EXPECT_TRUE(service_store::EventsAfter(database, "a", 0, 10).empty());
   EXPECT_TRUE(store.Load("a").attempts.empty());
+}
+
+TEST_F(RunStoreTest, OldEventsOfARunAreRemovedAndTheirPlaceIsMarked) {
+  RunStore store(folder_.path());
+  Database& database = store.database();
+  service_store::AddEvent(database, {1, "other", "run.state", "{}"}, 50);
+  service_store::AddEvent(database, {2, "", "worker", "{}"}, 50);
+  for (int64_t sequence = 3; sequence <= 1000; ++sequence)
+    service_store::AddEvent(database, {sequence, "flood", "run.state", "{}"}, 50);
+  const auto flood = service_store::EventsAfter(database, "flood", 0, 10'000);
+  EXPECT_LE(flood.size(), 50u + 97 + 1);
+  EXPECT_GE(flood.size(), 50u + 1);
+  EXPECT_EQ(flood.front().type, "events.lost");
+  EXPECT_EQ(flood.back().sequence, 1000);
+  const int64_t lost = flood.front().sequence;
+  for (const auto& event : service_store::EventsAfter(database, "flood", lost, 10'000))
+    EXPECT_EQ(event.type, "run.state") << "who has read so far has lost nothing";
+  const auto all = service_store::EventsAfter(database, "", 0, 10'000);
+  EXPECT_EQ(all.size(), flood.size() + 2) << "events of others stay";
 }
 
 }  // namespace

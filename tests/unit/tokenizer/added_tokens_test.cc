@@ -1,4 +1,7 @@
 // Added tokens and post-processors. Every expectation is the result of tokenizers 0.23.3.
+#include <sys/resource.h>
+
+#include "base/clock.h"
 #include "fixture.h"
 
 namespace evald {
@@ -52,6 +55,38 @@ TEST(AddedTokens, IdsWhereTheVocabularyHasHoles) {
   json["model"]["merges"] = Json::array();
   json["added_tokens"] = {Added(5, "c", false, false), Added(3, "<x>", false, false)};
   EXPECT_EQ(Small(json)->TokenId("<x>"), 3);
+}
+
+// The longest token counts. A token may be the beginning of another, and bytes above 0x7f are in
+// order, too.
+TEST(AddedTokens, TheLongestOfManyIsFound) {
+  const auto tokenizer = With({Added(6, "<t", false, false), Added(7, "<t1", false, false),
+                               Added(8, "<t1>>", false, false), Added(9, "<u", false, false),
+                               Added(10, "<\u00e9>", false, false), Added(11, "<", false, false)});
+  EXPECT_EQ(tokenizer->Encode("<t1>>a<t1b<tb<<ub", false), (Ids{8, 0, 7, 1, 6, 1, 11, 9, 1}));
+  EXPECT_EQ(tokenizer->Encode("<\u00e9>a<", false), (Ids{10, 0, 11}));
+}
+
+// A token of 10 MB and 100,000 tokens: memory and time in proportion to their bytes.
+TEST(AddedTokens, ManyAndLongOnesTakeMemoryAndTimeInProportion) {
+  const auto peak = [] {
+    rusage usage = {};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss >> 10;
+  };
+  const int64_t before = peak();
+  const int64_t begin = MonotonicMicros();
+  const std::string token = "<" + std::string(10'000'000, 'x') + ">";
+  const auto one = With({Added(6, token.c_str(), false, true)});
+  EXPECT_EQ(one->Encode("a" + token + "b", false), (Ids{0, 6, 1}));
+  EXPECT_LT(peak() - before, 300) << "MiB";
+  std::vector<Json> many;
+  for (int i = 0; i < 100'000; ++i) {
+    many.push_back(Added(6 + i, ("<token_" + std::to_string(i) + ">").c_str(), false, true));
+  }
+  const auto all = With(many);
+  EXPECT_EQ(all->Encode("a<token_99999><token_7>b", false), (Ids{0, 100'005, 13, 1}));
+  EXPECT_LT(MonotonicMicros() - begin, 20'000'000);
 }
 
 Json Special(const char* id) { return {{"SpecialToken", {{"id", id}, {"type_id", 0}}}}; }
