@@ -1,5 +1,5 @@
-// Work that is taken back, so that nobody's endless work keeps others waiting without end. A trial or
-// job is taken back without a failure, and goes on when its user's turn has come again.
+// Work that is taken back, so that nobody's endless work keeps others waiting without end. A trial
+// or job is taken back without a failure, and goes on when its user's turn has come again.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace evald {
 namespace {
 
 // A run that has wanted a device for so long gets that of another user's run, if nothing of that
-// run has ended for as long. Each time that a run loses a device like this, the others' patience with
-// it doubles, so that requests that take hours come to their end some day.
+// run has ended for as long. Each time that a run loses a device like this, the others' patience
+// with it doubles, so that requests that take hours come to their end some day.
 constexpr int64_t kPatienceMicros = 600'000'000, kPatienceMostMicros = 3'600'000'000;
 // A metric process gives a job back after ten seconds and the document under way. If it still has
 // the job after so long, it is killed: others wait, or the job's run is over.
@@ -49,16 +49,15 @@ void FleetMachine::TakeDevicesBack(int64_t now) {
   }
 }
 
-// Takes the device whose worker has shown no progress for longest, if a run of another user and of no
-// higher priority has it.
+// Takes the device whose worker has shown no progress for longest, if a run of another user and of
+// no higher priority has it.
 void FleetMachine::TakeDeviceFor(const Run& run, int64_t now) {
   WorkerSlot* worst = nullptr;
   for (WorkerSlot& slot : workers_) {
     if (slot.state() != WorkerState::kReady || slot.held.empty() || !Suits(slot, run)) continue;
     const Run* holder = Find(slot.run);
     if (holder == nullptr || holder->view.user == run.view.user ||
-        holder->view.priority > run.view.priority ||
-        now - slot.moved_us < PatienceWith(*holder)) {
+        holder->view.priority > run.view.priority || now - slot.moved_us < PatienceWith(*holder)) {
       continue;
     }
     if (worst == nullptr || slot.moved_us < worst->moved_us) worst = &slot;
@@ -84,11 +83,11 @@ bool FleetMachine::OthersWantToScore(const std::string& user, const std::string&
 
 // Whether a metric process of another host could do the run's jobs.
 bool FleetMachine::ScoredElsewhere(const Run& run, const std::string& host) const {
-  return std::any_of(
-      metric_processes_.begin(), metric_processes_.end(), [&](const MetricProcessSlot& slot) {
-        return slot.host != host && slot.state == MetricProcessState::kReady &&
-               Serves(slot.host) && run.view.doubted.count(slot.host) == 0;
-      });
+  return std::any_of(metric_processes_.begin(), metric_processes_.end(),
+                     [&](const MetricProcessSlot& slot) {
+                       return slot.host != host && slot.state == MetricProcessState::kReady &&
+                              Serves(slot.host) && run.view.doubted.count(slot.host) == 0;
+                     });
 }
 
 void FleetMachine::TakeJobsBack(int64_t now) {
