@@ -8,7 +8,7 @@
 #include "evald/error.h"
 #include "worker/emulated/emulated_engine.h"
 #include "worker/native_devices.h"
-#include "worker/openai/openai_engine.h"
+#include "worker/server/server_engine.h"
 #include "worker/replay/replay_engine.h"
 
 namespace evald {
@@ -21,7 +21,7 @@ struct Maker {
 
 constexpr Maker kMakers[] = {
     {"native", MakeNativeEngineFor},
-    {"openai", MakeOpenaiEngine},
+    {"server", MakeServerEngine},
     {"replay", MakeReplayEngine},
     {"emulated", MakeEmulatedEngine},
 };

@@ -1,4 +1,4 @@
-#include "worker/openai/self_test.h"
+#include "worker/server/self_test.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "evald/error.h"
 
-namespace evald::openai {
+namespace evald::server {
 namespace {
 
 constexpr double kToleranceNats =
@@ -188,4 +188,4 @@ double SumLogprobs(const Completion& completion, size_t begin, size_t end, bool*
   return sum;
 }
 
-}  // namespace evald::openai
+}  // namespace evald::server

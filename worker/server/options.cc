@@ -1,4 +1,4 @@
-#include "worker/openai/options.h"
+#include "worker/server/options.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "worker/engine/settings.h"
 
-namespace evald::openai {
+namespace evald::server {
 namespace {
 
 std::chrono::milliseconds ReadSeconds(const Settings& settings, const std::string& key,
@@ -73,4 +73,4 @@ std::string Expand(const std::string& text, const std::string& checkpoint, int p
   return expanded;
 }
 
-}  // namespace evald::openai
+}  // namespace evald::server

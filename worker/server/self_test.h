@@ -5,9 +5,9 @@
 
 #include "evald/json.h"
 #include "tokenizer/tokenizer.h"
-#include "worker/openai/completions.h"
+#include "worker/server/completions.h"
 
-namespace evald::openai {
+namespace evald::server {
 
 /// Sends one body to the completions endpoint and gives the parsed reply; throws Error.
 using Ask = std::function<Completion(const Json& body)>;
@@ -34,4 +34,4 @@ ScoringVerdict TestScoring(const CompletionsStyle& style, const Tokenizer& token
 /// the likeliest. Throws Error(kInfrastructure) if the reply has no usable value for one of them.
 double SumLogprobs(const Completion& completion, size_t begin, size_t end, bool* is_greedy);
 
-}  // namespace evald::openai
+}  // namespace evald::server

@@ -1,4 +1,4 @@
-#include "worker/openai/server.h"
+#include "worker/server/server.h"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 #include "base/log.h"
 #include "evald/error.h"
 #include "http_client/problem.h"
-#include "worker/openai/completions.h"
+#include "worker/server/completions.h"
 
-namespace evald::openai {
+namespace evald::server {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -182,4 +182,4 @@ std::string WhyNot(const http_client::Response& reply) {
   return fmt::format("status {}{}", reply.status, text.empty() ? "" : ": " + text);
 }
 
-}  // namespace evald::openai
+}  // namespace evald::server

@@ -1,6 +1,6 @@
 // The openai engine, with a real HTTP server in this process and with servers that the engine
 // starts.
-#include "worker/openai/openai_engine.h"
+#include "worker/server/server_engine.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@
 #include "tests/unit/support/temporary_folder.h"
 #include "tiny_server.h"
 #include "tiny_tokenizer.h"
-#include "worker/openai/server_process.h"
+#include "worker/server/server_process.h"
 
 namespace evald {
 namespace {
@@ -49,14 +49,14 @@ TinyServer::Handler Serving(std::function<TinyReply(const std::string& body)> co
   };
 }
 
-class OpenaiEngine : public testing::Test {
+class ServerEngine : public testing::Test {
  protected:
-  OpenaiEngine() { test::WriteTinyCheckpoint(folder_.path(), 512); }
+  ServerEngine() { test::WriteTinyCheckpoint(folder_.path(), 512); }
 
   std::unique_ptr<Engine> Open(const TinyServer& server, Json settings = Json::object()) {
     if (!settings.contains("base_url")) settings["base_url"] = server.url();
     if (!settings.contains("model")) settings["model"] = "toy";
-    auto engine = MakeOpenaiEngine({"openai", settings, "cpu:0", 1, 1});
+    auto engine = MakeServerEngine({"openai", settings, "cpu:0", 1, 1});
     engine->Load(folder_.path());
     return engine;
   }
@@ -86,7 +86,7 @@ class OpenaiEngine : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(OpenaiEngine, GeneratesWithTextAndWithTokens) {
+TEST_F(ServerEngine, GeneratesWithTextAndWithTokens) {
   TinyServer server(Serving([](const std::string& body) { return Completion(body); }));
   const auto text = Open(server);
   EXPECT_EQ(text->Info().kinds, std::vector<RequestKind>{RequestKind::kGenerateUntil});
@@ -108,7 +108,7 @@ TEST_F(OpenaiEngine, GeneratesWithTextAndWithTokens) {
   }
 }
 
-TEST_F(OpenaiEngine, HoldsAsManyRequestsAsItWasTold) {
+TEST_F(ServerEngine, HoldsAsManyRequestsAsItWasTold) {
   std::mutex mutex;
   std::condition_variable changed;
   int calls = 0, now = 0, most = 0;
@@ -129,7 +129,7 @@ TEST_F(OpenaiEngine, HoldsAsManyRequestsAsItWasTold) {
   EXPECT_EQ(most, 6);
 }
 
-TEST_F(OpenaiEngine, TriesAgainWhatMayWorkAnotherTime) {
+TEST_F(ServerEngine, TriesAgainWhatMayWorkAnotherTime) {
   std::atomic<int> calls{-1};  // the first request is the warm-up's
   TinyServer server(Serving([&](const std::string& body) -> TinyReply {
     switch (calls++) {
@@ -150,7 +150,7 @@ TEST_F(OpenaiEngine, TriesAgainWhatMayWorkAnotherTime) {
   EXPECT_EQ(server.requests(), 1 + 5);
 }
 
-TEST_F(OpenaiEngine, GivesUpAfterSoManyAttempts) {
+TEST_F(ServerEngine, GivesUpAfterSoManyAttempts) {
   std::atomic<int> calls{0};
   TinyServer server(Serving([&](const std::string& body) -> TinyReply {
     return calls++ == 0 ? Completion(body)
@@ -164,7 +164,7 @@ TEST_F(OpenaiEngine, GivesUpAfterSoManyAttempts) {
   EXPECT_EQ(engine->pending(), 0u);
 }
 
-TEST_F(OpenaiEngine, ARequestThatIsRefusedIsNamed) {
+TEST_F(ServerEngine, ARequestThatIsRefusedIsNamed) {
   std::atomic<int> calls{0};
   TinyServer server(Serving([&](const std::string& body) -> TinyReply {
     return calls++ == 0 ? Completion(body) : TinyReply{400, R"({"detail":"prompt too long"})"};
@@ -175,7 +175,7 @@ TEST_F(OpenaiEngine, ARequestThatIsRefusedIsNamed) {
   EXPECT_THAT(message, HasSubstr("status 400: prompt too long"));
 }
 
-TEST_F(OpenaiEngine, AServerThatTakesNoTokensIsNotAskedAgain) {
+TEST_F(ServerEngine, AServerThatTakesNoTokensIsNotAskedAgain) {
   TinyServer server(
       Serving([](const std::string&) { return TinyReply{400, R"({"detail":"no string"})"}; }));
   const std::string message = RefusalOf([&] { Open(server, Json{{"prompt", "tokens"}}); });
@@ -183,7 +183,7 @@ TEST_F(OpenaiEngine, AServerThatTakesNoTokensIsNotAskedAgain) {
   EXPECT_THAT(message, HasSubstr("`prompt: text`"));
 }
 
-TEST_F(OpenaiEngine, AServerThatHangsGivesAnErrorAndNotAHang) {
+TEST_F(ServerEngine, AServerThatHangsGivesAnErrorAndNotAHang) {
   TinyServer server(Serving([&](const std::string& body) -> TinyReply {
     // the warm-up's request
     if (body.find("hello world") == std::string::npos) return Completion(body);
@@ -196,16 +196,16 @@ TEST_F(OpenaiEngine, AServerThatHangsGivesAnErrorAndNotAHang) {
   EXPECT_LT(MonotonicMicros() - begin, 300'000'000);
 }
 
-TEST_F(OpenaiEngine, NobodyListening) {
+TEST_F(ServerEngine, NobodyListening) {
   TinyServer unused(Serving([](const std::string& body) { return Completion(body); }));
-  const std::string url = fmt::format("http://127.0.0.1:{}", openai::FreePort());
+  const std::string url = fmt::format("http://127.0.0.1:{}", server::FreePort());
   EXPECT_THAT(
       CaughtText([&] { Open(unused, Json{{"base_url", url + "/v1/"}, {"ready_seconds", 0.5}}); },
                  ErrorKind::kInfrastructure),
       HasSubstr(url + ": not ready after"));
 }
 
-TEST_F(OpenaiEngine, WaitsUntilTheServerIsHealthy) {
+TEST_F(ServerEngine, WaitsUntilTheServerIsHealthy) {
   std::atomic<int> probes{0};
   TinyServer server([&](const std::string& path, const std::string& body) -> TinyReply {
     if (path == "/health") return {probes++ < 3 ? 503 : 200, "{}"};
@@ -217,7 +217,7 @@ TEST_F(OpenaiEngine, WaitsUntilTheServerIsHealthy) {
   EXPECT_EQ(engine->Info().max_length, 512);  // from config.json, since the server gives none
 }
 
-TEST_F(OpenaiEngine, WithoutAHealthPageTheModelListWillDo) {
+TEST_F(ServerEngine, WithoutAHealthPageTheModelListWillDo) {
   TinyServer server([&](const std::string& path, const std::string& body) -> TinyReply {
     if (path == "/v1/models") return {200, R"({"data":[{"id":"toy"}]})"};
     return path == "/v1/completions" ? Completion(body) : TinyReply{404, ""};
@@ -225,7 +225,7 @@ TEST_F(OpenaiEngine, WithoutAHealthPageTheModelListWillDo) {
   EXPECT_EQ(Open(server)->Info().version, "toy");
 }
 
-TEST_F(OpenaiEngine, StopStringsAreCutHereToo) {
+TEST_F(ServerEngine, StopStringsAreCutHereToo) {
   TinyServer server(Serving([](const std::string&) -> TinyReply {
     return {200, R"({"choices":[{"text":" 42\nQ: next","finish_reason":"length"}]})"};
   }));
@@ -237,7 +237,7 @@ TEST_F(OpenaiEngine, StopStringsAreCutHereToo) {
   EXPECT_EQ(answer.finish, FinishReason::kStop);
 }
 
-TEST_F(OpenaiEngine, LongPromptsAreCutFromTheLeftAndCounted) {
+TEST_F(ServerEngine, LongPromptsAreCutFromTheLeftAndCounted) {
   std::string prompt;
   TinyServer server(Serving([&](const std::string& body) {
     prompt = ParseJson(body, "x")["prompt"].dump();
@@ -259,7 +259,7 @@ TEST_F(OpenaiEngine, LongPromptsAreCutFromTheLeftAndCounted) {
   }
 }
 
-TEST_F(OpenaiEngine, ScoresWhenTheSelfTestPasses) {
+TEST_F(ServerEngine, ScoresWhenTheSelfTestPasses) {
   TinyServer server(Serving([](const std::string& body) { return Completion(body); }));
   const auto engine = Open(server, Json{{"prompt", "tokens"}});
   ASSERT_EQ(engine->LoadReport()["scoring"]["offered"], true) << engine->LoadReport();
@@ -280,7 +280,7 @@ TEST_F(OpenaiEngine, ScoresWhenTheSelfTestPasses) {
   EXPECT_EQ(answer.kind, RequestKind::kLoglikelihood);
 }
 
-TEST_F(OpenaiEngine, DoesNotScoreWhenTheSelfTestFailsAndSaysWhy) {
+TEST_F(ServerEngine, DoesNotScoreWhenTheSelfTestFailsAndSaysWhy) {
   for (const Fault fault : {Fault::kChance, Fault::kConstant, Fault::kNoLogprobs}) {
     TinyServer server(
         Serving([fault](const std::string& body) { return Completion(body, fault); }));
@@ -296,7 +296,7 @@ TEST_F(OpenaiEngine, DoesNotScoreWhenTheSelfTestFailsAndSaysWhy) {
   }
 }
 
-TEST_F(OpenaiEngine, WrongSettingsAreNamed) {
+TEST_F(ServerEngine, WrongSettingsAreNamed) {
   const std::pair<Json, const char*> cases[] = {
       {Json::object(), "either `command`"},
       {Json{{"base_url", "http://x"}, {"command", {"y"}}}, "either `command`"},
@@ -312,7 +312,7 @@ TEST_F(OpenaiEngine, WrongSettingsAreNamed) {
   for (const auto& [settings, message] : cases) {
     const Json copy = settings;
     EXPECT_THAT(
-        CaughtText([&] { MakeOpenaiEngine({"openai", copy, "cpu:0", 1, 1}); }, ErrorKind::kUsage),
+        CaughtText([&] { MakeServerEngine({"openai", copy, "cpu:0", 1, 1}); }, ErrorKind::kUsage),
         HasSubstr(message));
   }
 }
@@ -341,7 +341,7 @@ open(sys.argv[2] + '.pid', 'w').write(str(os.getpid()))
 http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()
 )";
 
-class StartedServer : public OpenaiEngine {
+class StartedServer : public ServerEngine {
  protected:
   StartedServer() { std::ofstream(folder_.path() / "server.py") << kServer; }
   Json Settings() {
@@ -363,7 +363,7 @@ class StartedServer : public OpenaiEngine {
 TEST_F(StartedServer, IsStartedAndEndedWithTheEngine) {
   pid_t pid = 0;
   {
-    const auto engine = MakeOpenaiEngine({"openai", Settings(), "cpu:0", 1, 1});
+    const auto engine = MakeServerEngine({"openai", Settings(), "cpu:0", 1, 1});
     engine->Load(folder_.path());
     const std::string folder = folder_.path();
     EXPECT_EQ(Run(engine.get(), {Question(1)}).at(1).text, folder.substr(folder.size() - 8) + "!");
@@ -376,13 +376,13 @@ TEST_F(StartedServer, IsStartedAndEndedWithTheEngine) {
 
 // An engine of another name may be made by this client (engines/engine_kind.h, `maker`).
 TEST_F(StartedServer, GoesByTheNameThatEvalYamlGivesIt) {
-  const auto engine = MakeOpenaiEngine({"preset", Settings(), "cpu:0", 1, 1});
+  const auto engine = MakeServerEngine({"preset", Settings(), "cpu:0", 1, 1});
   EXPECT_EQ(engine->Info().name, "preset");
   EXPECT_THAT(engine->Info().device, HasSubstr("preset, "));
 }
 
 TEST_F(StartedServer, IsStartedAgainAndItsRequestsTooWhenItDies) {
-  const auto engine = MakeOpenaiEngine({"openai", Settings(), "cpu:0", 1, 1});
+  const auto engine = MakeServerEngine({"openai", Settings(), "cpu:0", 1, 1});
   engine->Load(folder_.path());
   const auto answers = Run(engine.get(), {Question(1), Question(2, "die"), Question(3)});
   EXPECT_EQ(answers.size(), 3u);
@@ -392,7 +392,7 @@ TEST_F(StartedServer, IsStartedAgainAndItsRequestsTooWhenItDies) {
 TEST_F(StartedServer, IsNotStartedAgainForEver) {
   Json settings = Settings();
   settings["restarts"] = 0;
-  const auto engine = MakeOpenaiEngine({"openai", settings, "cpu:0", 1, 1});
+  const auto engine = MakeServerEngine({"openai", settings, "cpu:0", 1, 1});
   engine->Load(folder_.path());
   EXPECT_THAT(
       CaughtText([&] { Run(engine.get(), {Question(2, "die")}); }, ErrorKind::kInfrastructure),
@@ -401,14 +401,14 @@ TEST_F(StartedServer, IsNotStartedAgainForEver) {
 
 TEST_F(StartedServer, ItsLogIsInTheErrorWhenItDoesNotComeUp) {
   const Json settings{{"command", {"/bin/sh", "-c", "echo CUDA out of memory >&2; exit 7"}}};
-  const auto engine = MakeOpenaiEngine({"openai", settings, "cpu:0", 1, 1});
+  const auto engine = MakeServerEngine({"openai", settings, "cpu:0", 1, 1});
   const std::string message =
       CaughtText([&] { engine->Load(folder_.path()); }, ErrorKind::kInfrastructure);
   EXPECT_THAT(message, HasSubstr("ended before it was ready (exit status 7)"));
   EXPECT_THAT(message, HasSubstr("CUDA out of memory"));
   const Json absent{{"command", {"/no/such/server"}}};
   EXPECT_THAT(
-      CaughtText([&] { MakeOpenaiEngine({"openai", absent, "cpu:0", 1, 1})->Load(folder_.path()); },
+      CaughtText([&] { MakeServerEngine({"openai", absent, "cpu:0", 1, 1})->Load(folder_.path()); },
                  ErrorKind::kInfrastructure),
       HasSubstr("exit status 127"));
 }
@@ -416,7 +416,7 @@ TEST_F(StartedServer, ItsLogIsInTheErrorWhenItDoesNotComeUp) {
 TEST_F(StartedServer, DiesWithAProcessThatIsKilled) {
   const pid_t child = ::fork();
   if (child == 0) {
-    const auto engine = MakeOpenaiEngine({"openai", Settings(), "cpu:0", 1, 1});
+    const auto engine = MakeServerEngine({"openai", Settings(), "cpu:0", 1, 1});
     engine->Load(folder_.path());
     ::kill(::getpid(), SIGKILL);
   }

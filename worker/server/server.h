@@ -9,10 +9,10 @@
 
 #include "base/read_roots.h"
 #include "http_client/client.h"
-#include "worker/openai/options.h"
-#include "worker/openai/server_process.h"
+#include "worker/server/options.h"
+#include "worker/server/server_process.h"
 
-namespace evald::openai {
+namespace evald::server {
 
 /// The pause before a server is asked again whether it is ready. `asked` counts the questions so
 /// far; `draw` is uniform in [0, 1). A server that was started here (`own`) is asked every 0.2 s. A
@@ -76,4 +76,4 @@ class Server {
 /// What came in place of a completion: the failure, or the status with the server's words.
 std::string WhyNot(const http_client::Response& reply);
 
-}  // namespace evald::openai
+}  // namespace evald::server

@@ -1,4 +1,4 @@
-#include "worker/openai/completions.h"
+#include "worker/server/completions.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "evald/error.h"
 
-namespace evald::openai {
+namespace evald::server {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -275,4 +275,4 @@ Generation GenerationOf(const Request& request, Completion completion) {
   return generation;
 }
 
-}  // namespace evald::openai
+}  // namespace evald::server

@@ -3,7 +3,7 @@
 #include "evald/request.h"
 #include "tokenizer/tokenizer.h"
 
-namespace evald::openai {
+namespace evald::server {
 
 /// The tokens that were cut from a prompt to fit it into the context.
 struct PromptFit {
@@ -18,4 +18,4 @@ struct PromptFit {
 /// Throws Error(kInput) if nothing of the prompt (or not the continuation) would be left.
 PromptFit FitPrompt(int max_length, bool tokens, const Tokenizer* tokenizer, Request* request);
 
-}  // namespace evald::openai
+}  // namespace evald::server

@@ -1,10 +1,10 @@
-#include "worker/openai/fit.h"
+#include "worker/server/fit.h"
 
 #include <fmt/format.h>
 
 #include "evald/error.h"
 
-namespace evald::openai {
+namespace evald::server {
 namespace {
 
 [[noreturn]] void ThrowNothingLeft(const Request& request, int max_length, size_t wanted) {
@@ -43,4 +43,4 @@ PromptFit FitPrompt(int max_length, bool tokens, const Tokenizer* tokenizer, Req
   return {static_cast<int>(dropped)};
 }
 
-}  // namespace evald::openai
+}  // namespace evald::server

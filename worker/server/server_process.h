@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 
-namespace evald::openai {
+namespace evald::server {
 
 /// An external server that this process started. The server runs in a process group of its own,
 /// watched by a small guardian process in a session of its own. However this process ends, the
@@ -52,4 +52,4 @@ class ServerProcess {
 /// A TCP port of 127.0.0.1 on which nobody listens at this moment.
 int FreePort();
 
-}  // namespace evald::openai
+}  // namespace evald::server

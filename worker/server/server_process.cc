@@ -1,4 +1,4 @@
-#include "worker/openai/server_process.h"
+#include "worker/server/server_process.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 extern char** environ;
 
-namespace evald::openai {
+namespace evald::server {
 namespace {
 
 constexpr size_t kTailBytes = 4096;
@@ -189,4 +189,4 @@ int FreePort() {
   return ::ntohs(address.sin_port);
 }
 
-}  // namespace evald::openai
+}  // namespace evald::server

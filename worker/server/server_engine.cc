@@ -1,4 +1,4 @@
-#include "worker/openai/openai_engine.h"
+#include "worker/server/server_engine.h"
 
 #include <fmt/format.h>
 
@@ -13,16 +13,16 @@
 #include "evald/error.h"
 #include "http_client/transfers.h"
 #include "tokenizer/tokenizer.h"
-#include "worker/openai/completions.h"
-#include "worker/openai/fit.h"
-#include "worker/openai/options.h"
-#include "worker/openai/self_test.h"
-#include "worker/openai/server.h"
+#include "worker/server/completions.h"
+#include "worker/server/fit.h"
+#include "worker/server/options.h"
+#include "worker/server/self_test.h"
+#include "worker/server/server.h"
 
 namespace evald {
 namespace {
 
-using namespace openai;
+using namespace server;
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
@@ -31,9 +31,9 @@ bool Refused(const http_client::Response& reply) {
   return reply.answered() && reply.status != 200 && !http_client::IsTemporary(reply.status);
 }
 
-class OpenaiEngine : public Engine {
+class ServerEngine : public Engine {
  public:
-  explicit OpenaiEngine(const EngineOptions& options)
+  explicit ServerEngine(const EngineOptions& options)
       : name_(options.name),
         options_(ReadOptions(options.settings)),
         roots_(options.roots),
@@ -90,7 +90,7 @@ class OpenaiEngine : public Engine {
   Json report_ = Json::object();
 };
 
-EngineInfo OpenaiEngine::Info() const {
+EngineInfo ServerEngine::Info() const {
   EngineInfo info;
   info.name = name_;
   info.version = server_.model();
@@ -105,7 +105,7 @@ EngineInfo OpenaiEngine::Info() const {
   return info;
 }
 
-void OpenaiEngine::Load(const std::filesystem::path& directory) {
+void ServerEngine::Load(const std::filesystem::path& directory) {
   const int64_t begin = MonotonicMicros();
   scoring_ = {};
   server_.Start(directory);
@@ -130,7 +130,7 @@ void OpenaiEngine::Load(const std::filesystem::path& directory) {
 }
 
 // Some servers report that they are healthy, but load the model with the first request.
-void OpenaiEngine::WarmUp() {
+void ServerEngine::WarmUp() {
   Request request;
   request.context = "Hello";
   if (style_.tokens) {
@@ -161,27 +161,27 @@ void OpenaiEngine::WarmUp() {
   ParseCompletion(reply.body);
 }
 
-Completion OpenaiEngine::AskOnce(const Json& body) {
+Completion ServerEngine::AskOnce(const Json& body) {
   const http_client::Response reply = server_.Complete(body, options_.request_timeout);
   if (!reply.ok()) throw Error(ErrorKind::kInfrastructure, WhyNot(reply));
   return ParseCompletion(reply.body);
 }
 
-ScoringVerdict OpenaiEngine::JudgeScoring() {
+ScoringVerdict ServerEngine::JudgeScoring() {
   if (!options_.scoring) return {false, "switched off by `scoring: false`"};
   if (!style_.tokens) return {false, "prompts go as text; `prompt: tokens` is needed for scoring"};
   return TestScoring(style_, *tokenizer_, [this](const Json& body) { return AskOnce(body); });
 }
 
 // -1: not known, or not needed.
-int OpenaiEngine::PromptTokens(const Request& request) const {
+int ServerEngine::PromptTokens(const Request& request) const {
   const Json in_force = style_.generation.InForce(request.sampling);
   if (!in_force.contains("max_length") && !in_force.contains("max_new_tokens")) return -1;
   if (style_.tokens) return static_cast<int>(request.context_tokens.size());
   return tokenizer_ ? static_cast<int>(tokenizer_->Encode(request.context, true).size()) : -1;
 }
 
-void OpenaiEngine::Submit(uint64_t tag, Request request) {
+void ServerEngine::Submit(uint64_t tag, Request request) {
   Job job;
   job.fit = FitPrompt(server_.max_length(), style_.tokens, tokenizer_.get(), &request);
   if (request.kind == RequestKind::kGenerateUntil) {
@@ -199,7 +199,7 @@ void OpenaiEngine::Submit(uint64_t tag, Request request) {
   jobs_.emplace(tag, std::move(job));
 }
 
-void OpenaiEngine::StartDue() {
+void ServerEngine::StartDue() {
   const Clock::time_point now = Clock::now();
   for (auto& [tag, job] : jobs_) {
     if (http_.pending() >= static_cast<size_t>(options_.concurrency)) return;
@@ -210,7 +210,7 @@ void OpenaiEngine::StartDue() {
   }
 }
 
-std::chrono::milliseconds OpenaiEngine::UntilNextStart(std::chrono::milliseconds budget) const {
+std::chrono::milliseconds ServerEngine::UntilNextStart(std::chrono::milliseconds budget) const {
   auto wait = budget;
   for (const auto& [tag, job] : jobs_) {
     if (job.under_way) continue;
@@ -220,7 +220,7 @@ std::chrono::milliseconds OpenaiEngine::UntilNextStart(std::chrono::milliseconds
   return std::max(wait, std::chrono::milliseconds(1));
 }
 
-std::vector<Finished> OpenaiEngine::Step(std::chrono::milliseconds budget) {
+std::vector<Finished> ServerEngine::Step(std::chrono::milliseconds budget) {
   std::vector<Finished> finished;
   if (jobs_.empty()) return finished;
   try {
@@ -241,7 +241,7 @@ std::vector<Finished> OpenaiEngine::Step(std::chrono::milliseconds budget) {
   return finished;
 }
 
-void OpenaiEngine::Take(uint64_t tag, const http_client::Response& reply,
+void ServerEngine::Take(uint64_t tag, const http_client::Response& reply,
                         std::vector<Finished>* finished) {
   const auto found = jobs_.find(tag);
   if (found == jobs_.end()) return;
@@ -264,7 +264,7 @@ void OpenaiEngine::Take(uint64_t tag, const http_client::Response& reply,
 
 // Unlike a call of http_client's own, one that ran out of time is made once more: the server may
 // have been at other work.
-void OpenaiEngine::Retry(Job* job, const http_client::Response& reply, const std::string& why) {
+void ServerEngine::Retry(Job* job, const http_client::Response& reply, const std::string& why) {
   if (!server_.alive()) return;  // the next Step restarts the server and sends this request again
   job->timeouts += reply.outcome == http_client::Outcome::kTimedOut ? 1 : 0;
   if (job->attempts > options_.retries || job->timeouts > 1) {
@@ -279,7 +279,7 @@ void OpenaiEngine::Retry(Job* job, const http_client::Response& reply, const std
   log::Warn("document {}: {}; again in {:.2f} s", job->request.doc_id, why, Seconds(pause).count());
 }
 
-Generation OpenaiEngine::Answer(const Job& job, const std::string& body) const {
+Generation ServerEngine::Answer(const Job& job, const std::string& body) const {
   Completion completion = ParseCompletion(body);
   Generation generation;
   if (job.request.kind == RequestKind::kGenerateUntil) {
@@ -302,8 +302,8 @@ Generation OpenaiEngine::Answer(const Job& job, const std::string& body) const {
 
 }  // namespace
 
-std::unique_ptr<Engine> MakeOpenaiEngine(const EngineOptions& options) {
-  return std::make_unique<OpenaiEngine>(options);
+std::unique_ptr<Engine> MakeServerEngine(const EngineOptions& options) {
+  return std::make_unique<ServerEngine>(options);
 }
 
 }  // namespace evald

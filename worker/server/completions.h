@@ -12,7 +12,7 @@
 
 /// Requests and replies of the completions API, as OpenAI's legacy /v1/completions defines it and
 /// vLLM, SGLang, llama-server and transformers serve offer it. Pure functions.
-namespace evald::openai {
+namespace evald::server {
 
 /// The parts that all requests share.
 struct CompletionsStyle {
@@ -65,4 +65,4 @@ bool CutAtStop(const std::vector<std::string>& stops, std::string* text);
 /// The answer to a generate_until request.
 Generation GenerationOf(const Request& request, Completion completion);
 
-}  // namespace evald::openai
+}  // namespace evald::server

@@ -9,7 +9,7 @@
 #include "evald/json.h"
 #include "worker/engine/engine.h"
 
-namespace evald::openai {
+namespace evald::server {
 
 /// The settings of the openai engine. In `command`, `environment` and `model`, {checkpoint} stands
 /// for the staged folder, {host} for 127.0.0.1 and {port} for a free port.
@@ -43,4 +43,4 @@ Options ReadOptions(const Json& settings);
 /// `text` with the placeholders replaced.
 std::string Expand(const std::string& text, const std::string& checkpoint, int port);
 
-}  // namespace evald::openai
+}  // namespace evald::server
