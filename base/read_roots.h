@@ -21,12 +21,13 @@ struct Place;
 
 /// The folders below which other people's files may be read. A default object allows every place.
 ///
-/// With folders, a path is followed part by part from the folder that it begins with. Each part is
-/// opened relative to the one before, and links are read one by one. So nothing outside is ever
-/// opened, looked at or walked through: not by a name, "..", a link, or a part that is exchanged
-/// meanwhile. A link may be absolute and may lead from one folder to another, if its target begins
-/// with one of them, as written here or by its real path. Hard links look like files (the kernel's
-/// fs.protected_hardlinks forbids them), and mounts inside count as inside.
+/// If folders are given, a path is followed part by part from the folder with which the path
+/// begins. Each part is opened relative to the one before, and links are read one by one. So
+/// nothing outside is ever opened, looked at or walked through: not by a name, "..", a link, or a
+/// part that is exchanged meanwhile. A link may be absolute and may lead from one folder to
+/// another, if its target begins with one of them, as given to the constructor or by its real path.
+/// Hard links look like files (the kernel's fs.protected_hardlinks forbids them), and mounts inside
+/// count as inside.
 ///
 /// Only regular files and folders are opened: opening a pipe or a device can block or act. With or
 /// without folders, nothing is opened in a file system in which the kernel shows processes or

@@ -51,8 +51,9 @@ jinja::TemplateOptions OptionsFor(const std::optional<ChatDate>& date) {
   return options;
 }
 
-// The tokens that a template sees in the harness: where none is named for padding, the one for
-// unknown words is it, or else the one that ends a text (lm_eval 0.4.13, configure_pad_token).
+// The tokens that a template sees in the harness: if none is named for padding, the token for
+// unknown words is used for it, or else the token that ends a text (lm_eval 0.4.13,
+// configure_pad_token).
 Json WithPadding(Json tokens) {
   for (const char* name : {"pad_token", "unk_token", "eos_token"}) {
     const std::string content = tokens.value(name, "");

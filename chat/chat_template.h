@@ -22,9 +22,9 @@ class ChatTemplate {
   /// additional_chat_templates/*.jinja if there are any, else chat_template of
   /// tokenizer_config.json (one, or a list of named ones). `name` picks one of several; "" takes
   /// the only one, or "default". `date` is what strftime_now shows; without it a template that asks
-  /// for the date is refused, and one that asks for the time of day where the date has none. Throws
-  /// Error(kInput) where there is none, none of that name (with those that are there), or where the
-  /// template does not parse.
+  /// for the date is refused, and so is one that asks for the time of day if the date has none.
+  /// Throws Error(kInput) if there is no template, if none has that name (the error lists the
+  /// names), or if the template does not parse.
   static ChatTemplate Load(const ReadFolder& directory, const std::string& name,
                            const std::optional<ChatDate>& date);
 

@@ -20,10 +20,10 @@ struct FolderSplit {
 /// else one split `train` of all files. Throws Error(kInput) if there is no file, or too many.
 std::vector<FolderSplit> SplitsOfFolder(const ReadFolder& folder);
 
-/// Keeps the files that load_dataset of the folder would read, and says how they are read: all
-/// have the format that their endings name. Throws Error(kInput) for several formats, for one that
-/// is not served, and for a folder that carries a description of its own (README.md with `configs`
-/// or `dataset_info`).
+/// Removes from `splits` the files that load_dataset would not read. Returns how the rest is read:
+/// in the one format that their endings name. Throws Error(kInput) for several formats, for one
+/// that is not served, and for a folder that carries a description of its own (README.md with
+/// `configs` or `dataset_info`).
 ReadRules RulesOfFolder(const ReadFolder& folder, std::vector<FolderSplit>* splits);
 
 }  // namespace evald

@@ -24,8 +24,8 @@ struct SplitFiles {
   std::optional<RowRange> range;
   ReadRules rules;
   /// The first file of the dataset's first split, whose first rows decide the columns of all
-  /// splits, as in load_dataset. Nothing if it is `files.front()`, or if the files stand for a
-  /// dataset.
+  /// splits, as in load_dataset. Nothing if that file is `files.front()`, or if the files lie under
+  /// data_dir in place of a dataset of the hub.
   std::optional<DataFile> first;
 };
 
@@ -41,8 +41,8 @@ bool IsLocalFolder(const std::string& dataset_path);
 SplitFiles FindSplit(const TaskConfig& config, const std::string& split,
                      const std::filesystem::path& data_dir, const ReadRoots& roots = {});
 
-/// Reads the rows of a split. Throws Error(kInput), also for a file that does not have its hash: it
-/// changed after it was hashed, or while it was read.
+/// Reads the rows of a split. Throws Error(kInput), also if a file's content no longer has the
+/// file's `hash`. Throws Error(kInfrastructure) if `cancel` is set.
 Documents ReadSplit(const SplitFiles& files, const DataLimits& limits,
                     const std::atomic<bool>* cancel);
 

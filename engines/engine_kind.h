@@ -40,8 +40,8 @@ struct SettingProblem {
 /// engine's name.
 struct EngineKind {
   const char* name;  ///< engine.name in eval.yaml
-  /// The worker's code that makes it (worker/make_engine.cc): its own name, or that of the client
-  /// which drives the server that this engine starts
+  /// The name by which worker/make_engine.cc makes this engine: the engine's own name or, if the
+  /// engine starts a server, that of the server's client
   const char* maker;
   bool needs_checkpoint = false;  ///< eval.yaml must name a checkpoint
   /// Its worker is given the checkpoint's weights, staged in shared memory, unless a server is
@@ -50,16 +50,17 @@ struct EngineKind {
   GpuUse gpus = GpuUse::kNone;
   ServerUse server = ServerUse::kNone;
   PromptForm prompts = PromptForm::kText;
-  /// A device computes a shared prefix once for requests, so that another trial costs it again
+  /// The engine computes a prefix that requests of a trial share once. Another trial computes it
+  /// again
   bool keeps_prefixes = false;
   bool makes_answers_up = false;  ///< results say so
   /// The setting that names the generations of an earlier run, from which it answers; null for none
   const char* generations_key = nullptr;
-  /// Every key that it takes below `engine:`. It refuses all others, so no setting can be added
-  /// without saying its effect on evald and its values. No setting names a file to write.
+  /// Every key that the engine takes below `engine:`; all others are refused. So each setting has
+  /// its effect on evald and its values stated here. No setting names a file to write.
   std::vector<EngineSetting> settings;
-  /// The absence of settings without which it cannot work, or null. Values that are there have
-  /// their form.
+  /// Finds a required setting that is missing. Null if the engine requires none. The forms of the
+  /// given values have been checked before.
   std::optional<SettingProblem> (*find_missing)(const Json& settings) = nullptr;
 
   std::vector<std::string> SettingKeys() const;
@@ -69,7 +70,7 @@ struct EngineKind {
 /// The URL of a server that runs already, if the settings name one; "" otherwise.
 std::string GivenServer(const EngineKind& kind, const Json& settings);
 
-/// Whether prompts go to an engine with these settings as tokens.
+/// Whether an engine with these settings gets its prompts as tokens.
 bool TakesTokens(const EngineKind& kind, const Json& settings);
 
 }  // namespace evald

@@ -7,7 +7,7 @@
 
 namespace evald::http_client {
 
-/// What a server says of a refusal.
+/// A server's explanation of a refusal.
 struct Problem {
   std::string detail;
   std::string remedy;

@@ -24,7 +24,7 @@ class TakeFirst : public Filter {
  public:
   Json Apply(const Json& responses, const PreparedDocument&, Fallbacks*) const override {
     if (responses.is_array() && !responses.empty()) return responses.front();
-    // Of a text, the first character
+    // Python iterates over a text by character: this gives the first
     const std::vector<Json> items = Iterate(FirstCharacterOf(responses));
     if (items.empty()) throw AnswerError("no text", "take_first: there is no response");
     return items.front();

@@ -148,7 +148,7 @@ fs::path RenameAway(const fs::path& folder) {
   return {};
 }
 
-// What cannot be deleted now is deleted by the next process that makes room.
+// Files that cannot be deleted now are deleted by the next process that makes room.
 void Delete(const std::vector<fs::path>& folders) {
   std::error_code ignored;
   for (const fs::path& folder : folders) fs::remove_all(folder, ignored);

@@ -60,8 +60,8 @@ class CacheKeeper {
   uint64_t bytes_since_ = 0;  // of tasks prepared since
 };
 
-/// Removes a prepared task. Whatever moment this process is killed at, the task is either whole or
-/// gone for all who look for it. A process that has the task's files open keeps them.
+/// Removes a prepared task. If this process is killed meanwhile, other processes find the task
+/// either whole or gone. A process that has the task's files open keeps them.
 void RemovePrepared(const std::filesystem::path& folder);
 
 }  // namespace evald

@@ -276,8 +276,8 @@ void AddProcessRules(Rules& rules, bool allow_processes) {
   }
 }
 
-/// Memory that a program can write, it cannot run. Of executable memory only files can be mapped,
-/// and none of those that a program can write is on a file system that allows it.
+/// Memory that a program can write, it cannot run. Executable memory can only be mapped from files.
+/// A file that a program can write is on a file system that forbids this.
 void AddMemoryRules(Rules& rules, bool allow_machine_code) {
   AllowAll(rules, kMemory);
   for (const int advice : kAdvice) {

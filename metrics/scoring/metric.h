@@ -59,7 +59,8 @@ struct ChoiceAnswer {
   const GoldLabels& gold;
   const std::vector<double>& loglikelihoods;
   const std::vector<bool>& greedy;
-  /// Of each choice without the context; empty unless a metric of the task needs them.
+  /// The log-likelihood of each choice without the context; empty unless a metric of the task needs
+  /// them.
   const std::vector<double>& unconditional;
 
   /// The choice with the largest log-likelihood.

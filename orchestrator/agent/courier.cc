@@ -138,8 +138,8 @@ void Courier::BeginAnew() {
   for (const auto& [key, lane] : lanes) Advance(key);
 }
 
-// Passes messages on until one needs files, and begins to move those. That message stays in the
-// lane until its files are there.
+// Passes messages on until one needs files, and begins to move those. The message that needs them
+// stays in the lane until they are there.
 void Courier::Advance(const LaneKey& key) {
   Lane& lane = lanes_[key];
   while (!lane.busy && !lane.waiting.empty()) {

@@ -59,7 +59,7 @@ void InBackground(const Context& context, const std::string& user, const http::R
                   FileWork work);
 
 /// Calls `work`, which answers by itself, on another thread when it is the caller's turn: one
-/// request of a token at a time. A token's waiting requests are bounded. For what takes the
+/// request of a token at a time. A token's waiting requests are bounded. For work that takes the
 /// processor long enough to hold up others on the server's thread: parsing bodies, lists of runs.
 void InTurn(const Context& context, const RequestPtr& request, const http::Responder& answer,
             std::function<void()> work);

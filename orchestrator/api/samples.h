@@ -14,19 +14,22 @@
 
 namespace evald::api {
 
-/// The begin of each line of a samples file and, if filters need them, each line's mark. 9 bytes a
-/// line. The file is read step by step, so that readers of other files have turns between them; a
-/// step that nobody waits for any more ends early, and what it read is kept. Any thread.
+/// The place at which each line of a samples file begins and, if a query needs it, each line's
+/// mark: its filter, and whether it is right or wrong. Takes 9 bytes a line. The file is read in
+/// steps, so that readers of other files have turns between the steps. A step ends early if nobody
+/// waits for its result any more. The lines that it found are kept. Any thread.
 class SampleIndex {
  public:
   static constexpr size_t kLinesMax = 20'000'000;
-  static constexpr uint64_t kStepBytes = 16 << 20;  ///< a step reads so much, or one line
+  static constexpr uint64_t kStepBytes =
+      16 << 20;  ///< bytes that a step reads; more for a longer line
 
-  /// Takes a step towards the begins of all lines. True if there is nothing left to do. Throws
-  /// Error(kInfrastructure), also soon after `stopped` has become true.
+  /// Takes a step towards finding where all lines begin. True if there is nothing left to do.
+  /// Throws Error(kInput) for more than kLinesMax lines. Throws Error(kInfrastructure) if reading
+  /// fails, and soon after `stopped` has become true.
   bool FindLines(const RunFile& file, const Stopped& stopped);
-  /// The same towards the marks, once all lines are found. Throws Error(kInput) for a line that is
-  /// no sample.
+  /// Takes a step towards the marks of all lines. Call it once FindLines has returned true. Throws
+  /// Error(kInput) for a line that is no sample.
   bool MarkLines(const RunFile& file, const Stopped& stopped);
 
   size_t lines() const { return starts_.size() - 1; }
@@ -67,9 +70,11 @@ struct SamplePage {
 class SampleStore {
  public:
   static constexpr size_t kIndexesMax = 32;
-  static constexpr uint64_t kIndexBytesMax = 128 << 20;  ///< of all; the newest stays in any case
+  static constexpr uint64_t kIndexBytesMax =
+      128 << 20;  ///< of all indexes; the newest index stays in any case
   static constexpr size_t kPageBytesMax = 4 << 20;  ///< a page ends early rather than exceed this
-  static constexpr size_t kPagePartsMax = 20'000;   ///< the same, of parts of the text
+  static constexpr size_t kPagePartsMax =
+      20'000;  ///< likewise for the number of parts of the text (PiecedText)
 
   /// The file's index, if it has all that the query needs. Otherwise takes one step towards that,
   /// and returns nullptr. Throws like SampleIndex.

@@ -94,7 +94,7 @@ std::string Describe(const YAML::Node& node) {
   }
 }
 
-// What keeps a text from being YAML: bytes that are not UTF-8, or a control character. "" if
+// The reason why a text is not YAML: bytes that are not UTF-8, or a control character. "" if
 // nothing does.
 std::string WrongWithText(std::string_view text) {
   if (!IsUtf8(text)) return "is not text in UTF-8";

@@ -33,9 +33,9 @@ namespace evald {
 ///                             └──────── Answered ────────┘
 ///
 /// After each event the executor takes the orders and carries them out until none are left; then it
-/// passes on the next event from outside. If a process's message is about a run, the run gets it
-/// first; then the machine hears that the run has changed, and then of the message. An event that
-/// has no meaning in the state of its process changes nothing and comes out as order::Ignored. An
+/// passes on the next event from outside. If a process's message is about a run, the executor gives
+/// it to the run first. The machine then gets RunChanged, and after that Heard. An event that has
+/// no meaning in the state of its process changes nothing and comes out as order::Ignored. An
 /// answer to a question that was not asked is a fault of the executor and throws Error(kInternal).
 ///
 /// Runs are asked for trials one question at a time. So a trial that comes back to a run is offered
@@ -49,14 +49,14 @@ namespace evald {
 class FleetMachine {
  public:
   struct Options {
-    int worker_restarts_max = 6;  ///< of one worker with one profile and without progress between
+    int worker_restarts_max = 6;  ///< of one worker with one profile, with no progress between them
     int metric_restarts_max = 6;
     /// A worker whose load has made no progress for so long is killed
     double load_stall_s = 1800;
-    /// The same for a load that has told how many bytes it pulls and has not pulled them all
+    /// The same while a load still pulls bytes whose number the worker has told
     double pull_stall_s = 300;
-    /// A worker of the staging host whose engine goes on coming back for so long, though a load was
-    /// sent, does not load, and is killed
+    /// A worker of the staging host (HostSpec::stages_here) has lost its Load, and is killed, if
+    /// its engine goes on returning from calls for this long after the Load was sent
     double unheard_load_s = 60;
     /// A worker whose load no run needs any more is restarted after this
     double needless_load_s = 5;
@@ -65,7 +65,7 @@ class FleetMachine {
   explicit FleetMachine(Options options);
 
   // ---- hosts
-  /// Adds a host, or replaces what is known of it. It is away until HostReady.
+  /// Adds a host, or replaces what is known of it. The host is away until HostReady.
   void HostAdded(const HostSpec& spec, int64_t now);
   /// The host is there, with exactly these processes, none of which holds a trial. `staged` are the
   /// fingerprints of the checkpoints in its memory.
@@ -80,10 +80,10 @@ class FleetMachine {
   /// The run is new or has changed. Call it also if the view is unchanged and only the run's trials
   /// have changed.
   void RunChanged(const RunView& view, int64_t now);
-  /// The run is over: its leases are revoked. `leaves_staged`: its staged checkpoint still exists,
-  /// and DropStaged comes once no worker uses it.
+  /// The run is over: its leases are revoked. `leaves_staged`: the run's staged checkpoint still
+  /// exists. The machine orders DropStaged once no worker uses it.
   void RunRemoved(int64_t run, bool leaves_staged, int64_t now);
-  /// The run's answer to a question that was ordered, or a trial that is revoked.
+  /// The run's answer to an order that asks it something, or the news that it has revoked a trial.
   void Answered(const RunAnswer& answer, int64_t now);
 
   // ---- processes
@@ -97,14 +97,14 @@ class FleetMachine {
   // ---- time and space
   /// Call it several times a second, and at next_at().
   void Tick(int64_t now);
-  /// The next time at which a process's state ends by itself: a pause, or the patience with a
-  /// process that does not answer.
+  /// The next time at which a process's state ends by itself: a pause ends, or the machine gives up
+  /// on a process that does not answer.
   std::optional<int64_t> next_at() const;
   /// Restarts idle workers of the staging host that hold a checkpoint no run needs, to free its
-  /// memory. False if there are none, none is stopping, and no worker of a present host uses the
-  /// staged checkpoint of a run that is over.
+  /// memory. True if memory will become free: such a worker is being restarted, or a worker of a
+  /// host that is there still uses the staged checkpoint of a run that is over.
   bool FreeStaged(int64_t now);
-  /// Starts nothing and gives out nothing any more.
+  /// From now on no process is started and no trial or job given out.
   void StopAll();
 
   std::vector<Order> TakeOrders() { return std::exchange(orders_, {}); }
@@ -144,14 +144,14 @@ class FleetMachine {
   struct Run {
     RunView view;
     bool ended = false;  ///< the run was told that it ends
-    /// Since when no present worker can do what the run needs; 0: one can
+    /// The time since which no worker there can do what the run needs; 0: one can
     int64_t waits_since_us = 0;
     std::string waiting;  ///< the reason that the run was told
-    /// By worker: its ends over the run's load, while no load had succeeded
+    /// By worker: how often it ended while loading for the run, before any load had succeeded
     std::map<size_t, int> ended_loads;
     int ended_loads_all = 0;
     std::string load_ended;  ///< how the last of them ended
-    /// Workers that the run had nothing for; cleared when it changes
+    /// Workers for which the run had no trial; cleared when the run changes
     std::set<size_t> nothing_for;
     std::set<size_t> no_job_for;   ///< metric processes without a job; cleared as above
     uint64_t beside_revision = 0;  ///< the revision_ at which `beside` was counted
@@ -208,7 +208,8 @@ class FleetMachine {
 
   // fleet_machine_ends.cc
   struct Blame {
-    /// The run whose load or start, which no worker had managed yet, it ended over
+    /// The run for which the process was starting or loading when it ended; null if another worker
+    /// had managed that
     Run* run = nullptr;
     bool at_fault = false;  ///< the device may be the cause
     std::string cause;
@@ -274,7 +275,7 @@ class FleetMachine {
   Options options_;
   std::map<std::string, Host> hosts_;
   std::vector<WorkerSlot> workers_;
-  std::vector<const Host*> homes_;  // of workers; of an absent one it may be gone
+  std::vector<const Host*> homes_;  // the host of each worker; may dangle for an absent worker
   std::vector<MetricProcessSlot> metric_processes_;
   std::vector<size_t> unused_workers_, unused_metric_processes_;  // slots of forgotten hosts
   std::unordered_map<std::string, Place> places_;
@@ -295,7 +296,7 @@ class FleetMachine {
   std::set<size_t> ready_, ready_metric_processes_;  // those of them that are to be served now
   size_t last_served_ = 0;                           // workers take turns
   size_t last_asked_ = 0;  // the worker for which a run was last asked for a trial
-  // A run was not worth loading there when the worker was last served
+  // Workers for which a run was not worth loading when they were last served
   std::set<size_t> declined_;
   std::string last_worker_end_, last_metric_process_end_;
   uint64_t revision_ = 1;  // counts changes of all facts

@@ -251,8 +251,9 @@ bool Evaluation::NothingKept() const {
   return planned_ && record_.generations.empty() && pending_commits_ == 0;
 }
 
-// All numbers of a run come from one kind of engine. Whoever answers a load first with an engine
-// that nobody else has, and does nothing, or leaves, would hold the run up for ever.
+// All numbers of a run come from one kind of engine. The worker that answers a load first decides
+// the kind. If no other worker has this kind, and the worker leaves or does nothing, the run would
+// wait for ever.
 void Evaluation::Tick(int64_t now, const std::function<bool(const std::string& host)>& works) {
   if (engine_from_.trusted || engine_info_.is_null() || !NothingKept() || ending_ || draining_ ||
       paused_) {

@@ -92,10 +92,10 @@ struct Missing {
 
 /// The state of one run: which documents are generated and scored, and who works on what. A plain
 /// value: events and times go in, consequences come out; no clock, no I/O. Its owner carries the
-/// consequences out. Workers and metric processes are numbers, which their owner gives them
-/// (LeaseTable). A document counts once its commit is durable, not when it is reported. A
-/// report of a trial or job counts only from the process that holds it, with the attempt that it
-/// holds; any other changes nothing.
+/// consequences out. Workers and metric processes are numbers, which the machine's owner chooses
+/// (LeaseTable). A document counts once its commit is durable, not when it is reported. A report of
+/// a trial or job counts only from the process that holds it, with the attempt that it holds; any
+/// other changes nothing.
 class RunMachine {
  public:
   RunMachine(LeaseLimits trial_limits, LeaseLimits job_limits)
@@ -103,7 +103,7 @@ class RunMachine {
 
   void SetTasks(std::vector<MachineTask> tasks);
 
-  // Adopts what earlier processes left of the run. Call them before Plan.
+  // The next three adopt results that earlier orchestrator processes left. Call them before Plan.
   void AdoptGenerations(size_t task, int64_t document) {
     tasks_.at(task).generated.at(document) = true;
   }
@@ -116,11 +116,11 @@ class RunMachine {
     costs_.Replace(task, {prior.estimate, prior.weight});
   }
 
-  /// Open documents may be leased from now on. Documents that are generated and not scored become
-  /// jobs through GenerationsCommitted.
+  /// Open documents may be leased from now on. Then call GenerationsCommitted for documents that
+  /// are generated and not scored: this makes their jobs.
   void Plan(const PlanSetup& setup);
-  /// Policies that deal trials out number devices as their workers were added; others as they
-  /// first ask.
+  /// Gives the worker's device its number now. Without this call, the device gets it when the
+  /// worker first asks. Policies that deal trials out need all numbers in advance.
   void AddWorker(Holder worker) { DeviceOf(worker); }
   /// The number of devices that work on the run from now on.
   void SetDevices(int devices) { work_.SetDevices(devices); }
@@ -168,17 +168,20 @@ class RunMachine {
   /// oldest request in the engine (0: there is none).
   void Progressed(Holder worker, int64_t trial, int attempt, int64_t requests_done, double oldest_s,
                   int64_t now);
-  /// Orders to other workers to give documents back for `worker`, which is idle when nothing is
-  /// open. None if they have too little that is not begun, or if such orders went out a moment ago.
+  /// `worker` is idle and no document is open: returns orders to other workers to give documents
+  /// back. Returns none if the others have begun nearly all, or if `worker` got such orders a
+  /// moment ago.
   std::vector<ShortenOrder> Steal(Holder worker, int64_t now);
-  /// Seconds of work that a worker holds and has not begun. 0 while documents are open.
+  /// Seconds of work that the worker furthest behind holds and has not begun. 0 while documents are
+  /// open.
   double waiting_s(int64_t now) const;
   /// Leases a backup of a trial to an idle worker, when no documents are open and none wait on
-  /// other workers. The trial's worker is expected to end it clearly later (backups.h). The slices
-  /// that are reported first count; the other worker's trial is revoked. A backup that fails is
-  /// forgotten: the original has its own attempts.
+  /// other workers. Only a trial whose worker is expected to end it clearly later than the backup
+  /// gets one (backups.h). The slices that are reported first count; the other worker's trial is
+  /// revoked. A backup that fails is forgotten: the original has its own attempts.
   std::optional<TrialLease> LeaseBackup(Holder worker, int64_t now);
-  /// Whether the trial is a backup. Documents that a backup salvages took other workers' time.
+  /// Whether the trial is a backup. A backup's time measures nothing, since other workers computed
+  /// the documents that it salvages.
   bool is_backup(int64_t trial) const;
   /// A trial's live backup, or the trial that a backup is of; -1 if there is none.
   int64_t counterpart(int64_t trial) const;
@@ -312,10 +315,11 @@ class RunMachine {
   Stealing stealing_{0};
   Backups backups_;
   double lease_s_ = 0;
-  std::vector<bool> untold_of_;  // by device: the reports to backups_ wait until somebody asks
-  std::vector<int> untold_;      // those devices
+  std::vector<bool>
+      untold_of_;  // by device: its report to backups_ waits until a worker asks for a backup
+  std::vector<int> untold_;  // those devices
   std::vector<RevokeOrder> revoked_;
-  // Until when a worker waits for documents that others give back
+  // The time until which a worker waits for documents that others give back
   std::vector<int64_t> steal_wait_us_;  // by worker
   LeaseTable trials_table_;
   LeaseTable jobs_table_;

@@ -12,8 +12,8 @@ int64_t RunMachine::counterpart(int64_t trial) const {
   return of == nullptr ? -1 : of->counterpart;
 }
 
-// What the worker has begun has changed. While documents are open nobody asks for backups: the
-// report waits.
+// The set of trials that the worker has begun has changed. While documents are open nobody asks for
+// backups: the report waits.
 void RunMachine::NoteBegun(Holder worker, int64_t now) {
   if (!policy_->backs_up_stragglers()) return;
   if (work_.documents() == 0) return ReportBegun(worker, now);

@@ -8,7 +8,7 @@
 
 namespace evald {
 
-/// Which of the five decouplings (docs/scheduling.md) an executor has.
+/// The decouplings, of five (docs/scheduling.md), that an executor has.
 struct Decouplings {
   bool load_once = true;        ///< a host reads the checkpoint once; its devices pull from memory
   bool score_elsewhere = true;  ///< a device is free once its generations are in a file

@@ -76,7 +76,7 @@ class RunQueue {
   QueuedRun* NextToYield(const QueuedRun& waiting);
   /// For people: the runs that hold space, those that give it up first. "" if there are none.
   std::string WhoHoldsSpace() const;
-  /// Of the runs without space, the one for which to look again. Users take turns.
+  /// The run without space for which to look for space next. Users take turns.
   QueuedRun* LookedAtLongestAgo();
   /// Ids of the waiting runs, in the order in which they would start.
   std::vector<std::string> Waiting() const;

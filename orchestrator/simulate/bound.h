@@ -7,7 +7,7 @@
 
 namespace evald {
 
-/// What there is to do, whoever does it. Seconds.
+/// A workload's total work, whichever devices do it, in seconds.
 struct SimWork {
   double device_s = 0;  ///< of a device, for all documents, each once
   double longest_request_s = 0;
@@ -18,7 +18,8 @@ struct SimWork {
 
 SimWork WorkOf(const std::vector<SimTask>& tasks, int places);
 
-/// What no schedule can beat: staging, and then the largest of three. Seconds.
+/// The time that no schedule can beat, in seconds: staging, and then the largest of the other three
+/// members.
 struct SimBound {
   double stage_s = 0;  ///< the checkpoint at the storage's limit
   double work_s = 0;   ///< device work over the number of devices

@@ -69,8 +69,8 @@ void DeviceQueue::Clear(double now) {
 }
 
 void DeviceQueue::Forget(double now) {
-  // Ends are not in order, but nearly so: what has ended behind something that has not waits with
-  // it.
+  // Documents end nearly in order. One that has ended behind one that has not is forgotten together
+  // with that one.
   while (!documents_.empty() && documents_.front().end <= now) documents_.pop_front();
 }
 

@@ -19,7 +19,8 @@ struct PlacedDocument {
 };
 
 /// What one device has to compute: documents in the order in which they were given, each taking the
-/// place that is free first. When each begins and ends is known at once, and again after a change.
+/// place that is free first. The times of their begins and ends are computed at once, and again
+/// after a change.
 class DeviceQueue {
  public:
   explicit DeviceQueue(int places) : free_at_(static_cast<size_t>(places), 0) {}
@@ -27,9 +28,10 @@ class DeviceQueue {
   /// Puts documents behind those that are there, and says of each when it begins and ends; none
   /// begins before `now`.
   void Add(double now, std::vector<PlacedDocument>* documents);
-  /// Takes away what has not begun and `unwanted` names, and moves the others up.
+  /// Removes the documents that have not begun and for which `unwanted` is true. Moves the others
+  /// up.
   void Drop(double now, const std::function<bool(const PlacedDocument&)>& unwanted);
-  /// Takes away what `unwanted` names, begun or not, and moves the others up.
+  /// The same, also for documents that have begun.
   void Stop(double now, const std::function<bool(const PlacedDocument&)>& unwanted);
   /// Everything stops.
   void Clear(double now);

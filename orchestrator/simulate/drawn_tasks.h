@@ -34,11 +34,10 @@ std::vector<SimTask> DrawTasks(const Workload& workload, const SimCluster& clust
 /// larger of reading weights and caches, and of computing (the roofline).
 double StepSeconds(const SimModel& model, const SimCluster& cluster, double context);
 
-/// What perfect priors would expect of it.
+/// The estimate of a task that a perfect prior would give.
 TaskEstimate TrueEstimate(const SimTask& task, int places);
-/// What is expected without any prior: of the means in the file, prompts and limits are known
-/// before a run; how much is generated, and what scoring costs, is guessed alike for all
-/// (docs/scheduling.md).
+/// The estimates without any prior. Of the file, only mean prompts and limits are used. Generated
+/// lengths and scoring costs are guessed by one rule for all tasks (docs/scheduling.md).
 std::vector<TaskEstimate> GuessedEstimates(const Workload& workload, const SimCluster& cluster);
 
 }  // namespace evald

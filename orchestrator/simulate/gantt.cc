@@ -32,7 +32,8 @@ std::string Escaped(const std::string& text) {
   return escaped;
 }
 
-// Of 1, 2 or 5 times a power of ten, so that there are at most ten.
+// The distance of the axis marks: 1, 2 or 5 times a power of ten, so that there are at most ten
+// marks.
 double TickSeconds(double end) {
   const double least = end / 10;
   const double power = std::pow(10, std::floor(std::log10(least)));

@@ -14,8 +14,8 @@ namespace evald {
 struct JobLengths {
   std::string name;
   std::vector<double> at_most_share;  ///< of jobs that take at most 8, 16, 32, ... 8192 seconds
-  /// Of a share of jobs below `u`, in [0, 1): log-uniform between the published points, from 1 to
-  /// 16,384 seconds.
+  /// The length that a share `u` of jobs, in [0, 1), does not exceed: log-uniform between the
+  /// published points, from 1 to 16,384 seconds.
   double Quantile(double u) const;
 };
 /// Seren and Kalos, the two clusters of "Characterization of Large Language Model Development in
@@ -50,8 +50,8 @@ struct JobDayReport {
   std::vector<OfCluster> clusters;
 };
 
-/// docs/simulate.md, "A day of a cluster". Throws Error(kUsage) for a policy of which it is not
-/// published what its jobs would hold a device for.
+/// docs/simulate.md, "A day of a cluster". Throws Error(kUsage) for a policy if no published figure
+/// says how long its jobs hold a device.
 JobDayReport SimulateJobDay(const JobDay& day);
 
 Json ToJson(const JobDayReport& report);

@@ -14,11 +14,11 @@ namespace evald {
 struct SimSpreadOver {
   double least = 0, p5 = 0, p50 = 0, p95 = 0, most = 0;
 };
-/// Of at least one value.
+/// `values` has at least one value.
 SimSpreadOver Summarise(std::vector<double> values);
 Json ToJson(const SimSpreadOver& value);
 
-/// What devices' time goes to, in the order in which it is shown.
+/// The uses of devices' time, in the order in which they are shown.
 const std::vector<std::string>& DeviceTimeCauses();
 
 /// One policy over all draws.

@@ -15,7 +15,7 @@ class ScorePool {
   /// Takes a free slot; nothing if there is none.
   std::optional<int> Begin();
   void End(int slot);
-  /// The slots from `first` on are gone. Whoever has jobs on them does not end them.
+  /// The slots from `first` on are gone. Jobs on them never end.
   void Remove(int first);
   int slots() const { return slots_; }
   bool idle() const { return free_.size() == static_cast<size_t>(slots_); }

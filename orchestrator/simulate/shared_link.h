@@ -19,7 +19,7 @@ class SharedLink {
     double time = 0;
     int64_t transfer = 0;
   };
-  /// Which ends first, and when, if none begins or ends before.
+  /// The transfer that ends first, and its time, if no other begins or is taken off before.
   std::optional<Next> FirstEnd() const;
 
  private:

@@ -101,7 +101,8 @@ void Simulation::OnNodeLost() {
   result_.left_bound_s = std::max(result_.left_bound_s, now_ + DeviceSecondsLeft() / left);
 }
 
-// Of what nobody has, or is under way on devices that are left.
+// Device seconds of the documents that no device has, or that are under way on the remaining
+// devices.
 double Simulation::DeviceSecondsLeft() const {
   double place_s = 0;
   for (size_t t = 0; t < tasks_.size(); ++t) {

@@ -69,7 +69,7 @@ void Simulation::ReportProgress(int64_t d) {
 
 // ---- documents that go back
 
-// What the worker has begun, it keeps.
+// The worker keeps the documents that it has begun.
 void Simulation::Shorten(const ShortenOrder& order) {
   SimDevice& device = devices_[order.worker];
   for (const int64_t number : device.trials) {
@@ -122,9 +122,9 @@ void Simulation::Revoke(int64_t number) {
   ScheduleWant(d, now_);
 }
 
-// ---- requests that take longer than any was expected to
+// ---- requests that run past the longest time expected of their task
 
-// Heartbeats tell of such a request before it ends. Of each slice, the first is watched.
+// Heartbeats tell of such a request before it ends. In each slice only the first is watched.
 void Simulation::WatchOverdue(const SimTrial& trial, const std::vector<PlacedDocument>& documents) {
   size_t seen = trial.slices.size();
   for (const PlacedDocument& document : documents) {

@@ -19,9 +19,9 @@ void Simulation::ScheduleWant(int64_t d, double at) {
   Push(at, Kind::kWant, d, 0, ++devices_[d].want_version);
 }
 
-// A warm device asks for the next trial before the last has run dry; another when it is free. That
-// is a matter of seconds, not of documents: as many long ones as there are places would wait for
-// minutes.
+// A warm device asks for the next trial before the last has run dry; any other device asks when it
+// is free. How early it asks is set in seconds, not in documents: as many long ones as there are
+// places would wait for minutes.
 void Simulation::ScheduleNextWant(int64_t d) {
   ScheduleWant(d, std::max(now_, devices_[d].queue.PlaceFreeAt(now_) - kAskAheadSeconds));
 }

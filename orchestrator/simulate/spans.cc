@@ -19,7 +19,7 @@ std::vector<SimSpan> Disjoint(std::vector<SimSpan> spans) {
     SimSpan span = spans[i];
     span.begin = std::max(span.begin, until);
     if (Generates(span)) {
-      // What lies within it comes first: its own start, load and preparation.
+      // The spans within this one come first: its own start, load and preparation.
       for (size_t j = i + 1; j < spans.size() && spans[j].begin < span.end; ++j) {
         if (Generates(spans[j])) continue;
         if (spans[j].begin > span.begin) {

@@ -21,10 +21,9 @@ struct StreamReport {
   std::vector<OfPolicy> policies;
 };
 
-/// Every draw is a checkpoint; all have to have kept their spans. What a policy made of each alone,
-/// trial by trial, is queued when the checkpoint is there: a device that is free takes the next
-/// trial of the oldest one. Staging goes on beside; a warm device pulls the weights when it changes
-/// checkpoints.
+/// Every draw is a checkpoint; all have to have kept their spans. Each checkpoint was simulated
+/// alone. Its trials are queued when it arrives: a device that is free takes the next trial of the
+/// oldest one. Staging goes on beside; a warm device pulls the weights when it changes checkpoints.
 StreamReport MakeStream(const Scenario& scenario, const ScenarioResult& result, double every_s);
 
 Json ToJson(const StreamReport& report);

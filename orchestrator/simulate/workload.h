@@ -22,7 +22,7 @@ struct Spread {
   double most = 0;
 };
 
-/// What all documents of a dataset ask for.
+/// The requests that each document of a dataset makes.
 struct SimDataset {
   std::string name;
   int dataset = 0;         ///< counts datasets; one that mixes kinds of requests is two of these

@@ -91,7 +91,7 @@ uint64_t EndOfLine(LongText* text, uint64_t begin, const std::string& where) {
   }
 }
 
-// The sample of a line; nothing for a blank one. Of a long line, only members of a bounded length
+// The sample of a line; nothing for a blank one. In a long line, only members of a bounded length
 // are read; the others (all answers to a document) become null.
 std::optional<Json> ReadSample(LongText* text, const UniqueFd& fd, TextSpan line,
                                const std::string& where) {

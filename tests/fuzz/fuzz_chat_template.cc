@@ -7,7 +7,7 @@
 #include "evald/error.h"
 
 // Any text as a chat template, rendered over chats of several shapes, to be answered and to be gone
-// on with. What stands behind a zero byte is the last message's content.
+// on with. The text behind a zero byte is the last message's content.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using evald::Json;
   const std::string input(reinterpret_cast<const char*>(data), size);

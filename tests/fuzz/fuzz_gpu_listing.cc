@@ -1,4 +1,4 @@
-// What evald-worker-cuda --list-devices printed.
+// Any text as the output of evald-worker-cuda --list-devices.
 #include <cstdint>
 #include <string>
 

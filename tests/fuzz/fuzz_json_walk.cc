@@ -1,4 +1,4 @@
-// What JsonWalk takes for JSON, the parser takes too, with the same values.
+// The parser accepts every JSON that JsonWalk accepts, and gives the same values.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -7,8 +7,8 @@
 #include "worker/native/config.h"
 #include "worker/native/rope.h"
 
-// config.json of a checkpoint. What is accepted must be a shape that the engine can size its memory
-// by.
+// config.json of a checkpoint. An accepted config must be a shape that the engine can size its
+// memory by.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace evald::native;
   const std::string text(reinterpret_cast<const char*>(data), size);

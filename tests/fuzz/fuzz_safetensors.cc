@@ -5,7 +5,7 @@
 #include "checkpoint/safetensors.h"
 #include "evald/error.h"
 
-// The header of a safetensors file. What is accepted must describe the file without a gap.
+// The header of a safetensors file. An accepted header must describe the file without a gap.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   try {

@@ -41,7 +41,7 @@ bool EndsAsOneOf(const std::string& tensor, const std::vector<const char*>& ends
                      [&](const char* end) { return tensor.ends_with(end); });
 }
 
-// What the model does without. transformers passes it over, too.
+// Whether the model has no use for the tensor. transformers ignores such tensors, too.
 PassedOver IsPassedOver(const std::string& tensor, const ModelConfig& config) {
   if (EndsAsOneOf(tensor, config.family->names.passed_over)) return PassedOver::kSilently;
   return IsOfFurtherLayer(tensor, config) || IsOfOtherHead(tensor) ? PassedOver::kWithAWord

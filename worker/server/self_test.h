@@ -15,18 +15,18 @@ using Ask = std::function<Completion(const Json& body)>;
 /// Whether a server scores prompts correctly.
 struct ScoringVerdict {
   bool right = false;
-  std::string reason;  ///< why not; or what was checked
+  std::string reason;  ///< if not right, the fault; else the checks made
 };
 
 /// Tries a server's prompt log-probabilities (echo) before they are trusted. Some servers return
 /// numbers at chance level, or shifted by a token (llama.cpp issue 27174). Several prompts are
 /// tried, to check that
 ///  - there is one value per prompt token, none positive, not all alike;
-///  - a token that the server itself names among the likeliest next ones, appended to the prompt,
-///    is scored with the probability that was named (within 0.1 nats), also if more follows it;
-///  - the likeliest of them is reported as the greedy one, another is not;
+///  - the server names likely next tokens. If one of them is appended to the prompt, its score is
+///    the named log-probability (within 0.1 nats), with or without more text behind it;
+///  - the server reports the likeliest of these tokens as the greedy one, and no other;
 ///  - the same token behind another context has another probability.
-/// Never throws for what the server does: an error becomes the verdict's reason.
+/// Never throws because of the server: its errors become `reason`.
 ScoringVerdict TestScoring(const CompletionsStyle& style, const Tokenizer& tokenizer,
                            const Ask& ask);
 

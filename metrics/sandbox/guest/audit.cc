@@ -1,9 +1,9 @@
-// What a program may not import: modules that read and write memory by its address, and extension
-// modules that are not the interpreter's own files; and no code objects of its own (bytecode.cc).
-// SQLite is made safe at its import. The hook is
-// the interpreter's own (PEP 578), in machine code, and cannot be removed from Python. A program
-// can raise events of its own (sys.audit), with any arguments: the hook must do nothing with them
-// that a true event could not have it do.
+// Refuses these imports of a program: modules that read and write memory by its address, and
+// extension modules that are not the interpreter's own files; and no code objects of its own
+// (bytecode.cc). SQLite is made safe at its import. The hook is the interpreter's own (PEP 578), in
+// machine code, and cannot be removed from Python. A program can raise events of its own
+// (sys.audit), with any arguments: the hook must do nothing with them that a true event could not
+// have it do.
 
 #include <string.h>
 #include <unistd.h>

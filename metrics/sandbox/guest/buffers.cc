@@ -113,7 +113,8 @@ bool TakeLoan(PyObject* view, Loan* loan) {
   return released != nullptr;
 }
 
-/// Copies what a file has put into its own buffer. What it claims beyond is zeros.
+/// Copies what a file has put into its own buffer. If the file claims more bytes than it has put
+/// there, the rest is zeros.
 void Repay(const Loan& loan, PyObject* own, Py_ssize_t claimed) {
   if (claimed <= 0 || claimed > loan.bytes) return;  // the caller refuses the number
   const Py_ssize_t there = PyByteArray_Size(own);
@@ -290,7 +291,8 @@ bool IsStarting(PyObject* self) {
   return false;
 }
 
-/// Of a buffered file: its fields (the file, four numbers) are zero before its first start.
+/// Whether a buffered file was never started: its fields (the file, four numbers) are zero until
+/// then.
 bool IsFresh(PyObject* self) {
   constexpr char kZeros[24] = {};
   return memcmp(reinterpret_cast<char*>(self) + HeadBytes(), kZeros, sizeof(kZeros)) == 0;

@@ -18,9 +18,9 @@ constexpr double kTriedShare = 1.0 / 16;
 constexpr double kTriedPlaces = 0.25;
 constexpr size_t kTasksPerTrialMax = 16;
 constexpr double kLittleKnown = 2.5;  // as a factor of doubt
-// A trial's documents over the prefix that it computes for them. They must take at least
-// kWorthPrefixes times as long where that can be had. A long prefix may make the trial up to
-// kPrefixesMax times as long as itself.
+// A trial's documents over the prefix that it computes for them. If there are enough documents,
+// they must take at least kWorthPrefixes times as long as the prefix. A long prefix may make the
+// trial up to kPrefixesMax times as long as itself.
 constexpr double kWorthPrefixes = 4;
 constexpr double kPrefixesMax = 10;
 

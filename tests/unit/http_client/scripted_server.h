@@ -16,7 +16,7 @@ namespace evald::http_client::test {
 /// How long to wait for what must come, however busy the machine is.
 inline constexpr std::chrono::seconds kPatience{60};
 
-/// What a ScriptedServer sends after one request: `bytes`, right or wrong, then nothing for
+/// A ScriptedServer's reply to one request: `bytes`, right or wrong, then nothing for
 /// `pause`, then `rest`. The connection stays open unless `close`.
 struct Script {
   std::string bytes;

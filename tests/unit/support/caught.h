@@ -21,7 +21,7 @@ Error Caught(Action&& action) {
   return Error(ErrorKind::kInternal, "nothing was thrown");
 }
 
-/// What the Error that `action` throws says; "" if it throws none. An Error of another kind than
+/// The text of the Error that `action` throws; "" if it throws none. An Error of another kind than
 /// `kind` fails the test.
 template <typename Action>
 std::string CaughtText(Action&& action, std::optional<ErrorKind> kind = std::nullopt) {

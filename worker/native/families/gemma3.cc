@@ -5,7 +5,7 @@
 namespace evald::native {
 namespace {
 
-// Of the layers with a window, and of the others.
+// The rotary embeddings of layers with a window (kLocal) and of the others (kGlobal).
 constexpr LayerRope kLocal = {.type = "sliding_attention",
                               .defaults = {.theta_key = "rope_local_base_freq"}};
 constexpr LayerRope kGlobal = {
