@@ -46,9 +46,9 @@ class SampleIndex {
   std::mutex mutex_;  // held during a step
   std::atomic<uint64_t> bytes_{0};
   std::atomic<bool> found_{false}, marked_{false};
-  bool last_ends_ = true;              // the last line ends with a newline
-  uint64_t read_ = 0;                  // bytes of the file
-  std::vector<uint64_t> starts_{{0}};  // the begin of each line, and the end of the last
+  bool last_ends_ = true;               // the last line ends with a newline
+  uint64_t read_ = 0;                   // bytes of the file
+  std::vector<uint64_t> starts_ = {0};  // the begin of each line, and the end of the last
   std::vector<std::string> filters_;
   std::vector<uint8_t> marks_;  // index into filters_ * 4 + (0 neither, 1 wrong, 2 right)
 };

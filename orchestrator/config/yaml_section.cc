@@ -169,15 +169,12 @@ Json YamlToJson(const YAML::Node& node) {
   return ToJsonAtDepth(node, 0, &size);
 }
 
-YamlSection::YamlSection(std::string file, YAML::Node node, std::string path)
-    : YamlSection(std::move(file), std::move(node), std::move(path), std::make_shared<Context>()) {}
+YamlSection::YamlSection(std::string file, const YAML::Node& node, std::string path)
+    : YamlSection(std::move(file), node, std::move(path), std::make_shared<Context>()) {}
 
-YamlSection::YamlSection(std::string file, YAML::Node node, std::string path,
+YamlSection::YamlSection(std::string file, const YAML::Node& node, std::string path,
                          std::shared_ptr<Context> context)
-    : file_(std::move(file)),
-      node_(std::move(node)),
-      path_(std::move(path)),
-      context_(std::move(context)) {
+    : file_(std::move(file)), node_(node), path_(std::move(path)), context_(std::move(context)) {
   const std::string assigned = Assignment(path_);
   if (!node_.IsMap()) {
     throw Error(

@@ -25,7 +25,7 @@ using KeyHint = std::function<std::string(const std::string& section, const std:
 class YamlSection {
  public:
   /// `path` is the dotted path of the mapping, "" at the top.
-  YamlSection(std::string file, YAML::Node node, std::string path);
+  YamlSection(std::string file, const YAML::Node& node, std::string path);
 
   /// A whole file, with overrides applied. Throws Error(kUsage) if it is not a YAML mapping.
   static YamlSection Load(const std::filesystem::path& file,
@@ -85,7 +85,7 @@ class YamlSection {
     int tab_line = 0;
   };
 
-  YamlSection(std::string file, YAML::Node node, std::string path,
+  YamlSection(std::string file, const YAML::Node& node, std::string path,
               std::shared_ptr<Context> context);
 
   bool IsKnown(const std::string& key) const;
