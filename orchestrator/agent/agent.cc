@@ -24,7 +24,7 @@
 #include "orchestrator/fleet/local_agent.h"
 #include "orchestrator/fleet/local_host.h"
 #include "orchestrator/fleet/loop.h"
-#include "orchestrator/fleet/socket_directory.h"
+#include "base/socket_directory.h"
 #include "orchestrator/staging/flock.h"
 #include "orchestrator/staging/free_space.h"
 

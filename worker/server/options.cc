@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "engines/engines.h"
 #include "worker/engine/settings.h"
 
 namespace evald::server {
@@ -37,18 +38,23 @@ void ReadServer(const Settings& settings, Options* options) {
 
 }  // namespace
 
-Options ReadOptions(const Json& json) {
-  const Settings settings("openai", json);
+Options ReadOptions(const std::string& engine, const Json& json) {
+  const Settings settings(engine, json);
   Options options;
   ReadServer(settings, &options);
+  options.arguments = settings.Get<std::vector<std::string>>("arguments", {});
   options.model = settings.Get<std::string>("model", "");
-  options.tokens = settings.Get<std::string>("prompt", "text") == "tokens";
+  options.tokens = TakesTokens(EngineNamed(engine), json);
   options.concurrency = settings.Get("concurrency", options.concurrency);
   options.max_length = settings.Get("max_length", options.max_length);
   options.stops_max = settings.Get("stops_max", options.stops_max);
   options.send_seed = settings.Get("send_seed", options.send_seed);
   options.scoring = settings.Get("scoring", options.scoring);
   options.deterministic = settings.Get("deterministic", options.deterministic);
+  options.swap = settings.Get("swap", options.swap);
+  options.dtype = settings.Get<std::string>("dtype", "");
+  options.memory_share = settings.Get("memory_share", options.memory_share);
+  options.kv_cache = settings.Bytes("kv_cache");
   options.generation_config = ReadGenerationConfigUse(settings);
   options.extra_body = settings.Get("extra_body", options.extra_body);
   options.health_path = settings.Get<std::string>("health_path", "");

@@ -1,4 +1,4 @@
-#include "orchestrator/fleet/socket_directory.h"
+#include "base/socket_directory.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
