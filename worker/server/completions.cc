@@ -176,12 +176,40 @@ Completion ParseWhole(std::string_view body) {
   completion.ended_by_eos = choice.contains("stop_reason") && choice["stop_reason"].is_null();
   const Json logprobs = FieldOr<Json>(choice, "logprobs", Json(), kWhere);
   if (logprobs.is_object()) completion.tokens = ParseLogprobs(logprobs);
+  if (const Json ids = FieldOr<Json>(choice, "token_ids", Json(), kWhere); ids.is_array())
+    completion.token_ids = Field<std::vector<int32_t>>(choice, "token_ids", kWhere);
   const Json usage = FieldOr<Json>(json, "usage", Json(), kWhere);
   if (usage.is_object()) {
     completion.prompt_tokens = FieldOr(usage, "prompt_tokens", -1, kWhere);
     completion.completion_tokens = FieldOr(usage, "completion_tokens", -1, kWhere);
   }
   return completion;
+}
+
+// lm_eval's postprocess_generated_text: the text is cut at each stop string in turn, the end
+// token's text among them.
+void TakeTextOfTokens(const Tokenizer& tokenizer, const std::vector<int32_t>& end_tokens,
+                      std::vector<std::string> until, Completion* completion) {
+  std::vector<int32_t> ids = *completion->token_ids;
+  if (completion->finish_reason == "stop" && !ids.empty()) {
+    const bool listed = std::count(end_tokens.begin(), end_tokens.end(), ids.back()) > 0;
+    completion->ended_by_eos = completion->ended_by_eos || listed;
+    if (completion->ended_by_eos) ids.pop_back();
+  }
+  if (tokenizer.eos_id() >= 0) until.push_back(tokenizer.Decode({tokenizer.eos_id()}, false));
+  std::string text = tokenizer.Decode(ids, true);
+  bool cut = false;
+  for (const std::string& stop : UsableStops(until)) {
+    const size_t at = text.find(stop);
+    if (at == std::string::npos) continue;
+    text.resize(at);
+    cut = true;
+  }
+  if (cut) {
+    completion->finish_reason = "stop";
+    completion->ended_by_eos = false;
+  }
+  completion->text = std::move(text);
 }
 
 }  // namespace
@@ -257,7 +285,10 @@ bool CutAtStop(const std::vector<std::string>& stops, std::string* text) {
   return true;
 }
 
-Generation GenerationOf(const Request& request, Completion completion) {
+Generation GenerationOf(const Request& request, Completion completion, const Tokenizer* tokenizer,
+                        const std::vector<int32_t>& end_tokens) {
+  const bool own_text = tokenizer != nullptr && completion.token_ids.has_value();
+  if (own_text) TakeTextOfTokens(*tokenizer, end_tokens, request.sampling.until, &completion);
   Generation generation;
   generation.text = std::move(completion.text);
   const bool cut = CutAtStop(request.sampling.until, &generation.text);
@@ -271,7 +302,8 @@ Generation GenerationOf(const Request& request, Completion completion) {
   generation.tokens_in = completion.prompt_tokens >= 0
                              ? completion.prompt_tokens
                              : static_cast<int>(request.context_tokens.size());
-  generation.tokens_out = std::max(completion.completion_tokens, 0);
+  generation.tokens_out = own_text ? static_cast<int>(completion.token_ids->size())
+                                   : std::max(completion.completion_tokens, 0);
   return generation;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "evald/generation.h"
 #include "evald/json.h"
 #include "evald/request.h"
+#include "tokenizer/tokenizer.h"
 
 /// Requests and replies of the completions API, as OpenAI's legacy /v1/completions defines it and
 /// vLLM, SGLang, llama-server and transformers serve offer it. Pure functions.
@@ -50,6 +52,8 @@ struct Completion {
   int prompt_tokens = -1;     ///< -1: the server does not say
   int completion_tokens = -1;
   std::vector<ScoredToken> tokens;  ///< empty: no logprobs in the reply
+  /// The generated tokens, with the end token (vLLM, return_token_ids); none: it does not say
+  std::optional<std::vector<int32_t>> token_ids = std::nullopt;
 };
 
 /// Parses a reply. Throws Error(kInfrastructure) if the body is no completions reply, such as a
@@ -62,7 +66,11 @@ std::string ErrorText(std::string_view body);
 /// Cuts `text` at the first stop string found in it. Returns whether there was one.
 bool CutAtStop(const std::vector<std::string>& stops, std::string* text);
 
-/// The answer to a generate_until request.
-Generation GenerationOf(const Request& request, Completion completion);
+/// The answer to a generate_until request. With `tokenizer`, the text is that of the reply's tokens,
+/// if the reply has them: without special tokens and the token of `end_tokens` that ended it, cut
+/// before each stop string in turn, as in the native engine. Null: the server's text.
+Generation GenerationOf(const Request& request, Completion completion,
+                        const Tokenizer* tokenizer = nullptr,
+                        const std::vector<int32_t>& end_tokens = {});
 
 }  // namespace evald::server

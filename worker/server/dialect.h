@@ -19,6 +19,12 @@ namespace evald::server {
 using Caller = std::function<http_client::Response(const std::string& path, const Json& body,
                                                    std::chrono::milliseconds timeout)>;
 
+/// Limits of time for a question, and for one step of an exchange of weights.
+inline constexpr std::chrono::milliseconds kQuestionTimeout{30'000};
+inline constexpr std::chrono::milliseconds kSwapStepTimeout{600'000};
+/// Stop strings that are sent to servers that take any number.
+inline constexpr int kStopsSent = 64;
+
 /// The place in which a server is started.
 struct LaunchSetup {
   std::filesystem::path checkpoint;  ///< the staged folder
@@ -27,7 +33,8 @@ struct LaunchSetup {
   int port = 0;                   ///< else the port of 127.0.0.1
   std::vector<std::string> gpus;  ///< UUIDs of the GPUs that it computes on; none: the processor
   int threads = 1;                ///< processor threads that it may compute on
-  std::string dtype;              ///< "bfloat16", "float16" or "float32"
+  /// "bfloat16", "float16" or "float32"; "auto": the server chooses
+  std::string dtype = "auto";
 };
 
 /// A program with its arguments, and variables added to the worker's environment.
@@ -60,6 +67,10 @@ class Dialect {
   virtual std::string Reason(const std::string& /*log*/) const { return ""; }
   /// Asks a healthy server for what `facts` lacks. Throws Error(kInput) if the server is too old.
   virtual void Learn(const Caller& /*call*/, ServerFacts* /*facts*/) const {}
+  /// Whether batching does not change the answers of a server that was started with the options.
+  virtual bool Deterministic(const Options& options, bool /*on_gpu*/) const {
+    return options.deterministic;
+  }
   /// Members that every request for a text has.
   virtual Json GenerateExtra() const { return Json::object(); }
   /// The ways in which the server scores, the cheapest first. Each is tried before it is used.

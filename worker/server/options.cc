@@ -43,7 +43,8 @@ Options ReadOptions(const std::string& engine, const Json& json) {
   Options options;
   ReadServer(settings, &options);
   options.arguments = settings.Get<std::vector<std::string>>("arguments", {});
-  options.model = settings.Get<std::string>("model", "");
+  const bool file = engine == "llama-server";
+  (file ? options.model_file : options.model) = settings.Get<std::string>("model", "");
   options.tokens = TakesTokens(EngineNamed(engine), json);
   options.concurrency = settings.Get("concurrency", options.concurrency);
   options.max_length = settings.Get("max_length", options.max_length);

@@ -25,6 +25,7 @@ struct Options {
   std::string base_url;                ///< a running server: "http://host:8000", with or without /v1
   std::map<std::string, std::string> environment;  ///< added to the server's environment
   std::string model;      ///< the name in requests; "": the first that /v1/models lists
+  std::string model_file;  ///< llama-server: the checkpoint as a GGUF file
   bool tokens = false;    ///< `prompt: tokens` sends token ids, `prompt: text` (default) text
   int concurrency = 0;    ///< requests under way at once; 0: as many as the server computes at once
   int max_length = 0;     ///< context length; 0: from /v1/models, else the checkpoint's config.json
@@ -35,7 +36,7 @@ struct Options {
   /// so that it does not
   bool deterministic = false;
   bool swap = true;         ///< false: every checkpoint gets a new server
-  std::string dtype;        ///< "": that of the checkpoint's weights
+  std::string dtype;        ///< "" and "auto": that of the checkpoint's weights
   double memory_share = 0;  ///< of a GPU's memory that the server takes; 0: its own default
   uint64_t kv_cache = 0;    ///< bytes for keys and values on a processor; 0: evald's choice
   /// The checkpoint's generation settings are in force, or left out.

@@ -11,6 +11,8 @@ class Echo : public ScoringWay {
   const char* name() const override { return "echo"; }
   const char* path() const override { return "/v1/completions"; }
   bool Takes(const ScoreWindow&) const override { return true; }
+  bool complete() const override { return true; }
+  bool echoes() const override { return true; }
   Json Body(const std::vector<const ScoreWindow*>& windows) const override {
     return ScoreBody(style_, PromptOf(*windows[0]));
   }

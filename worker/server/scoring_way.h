@@ -29,6 +29,10 @@ class ScoringWay {
   virtual const char* name() const = 0;
   virtual const char* path() const = 0;
   virtual bool Takes(const ScoreWindow& window) const = 0;
+  /// Whether it scores every window, so that no other way is needed after it.
+  virtual bool complete() const { return false; }
+  /// Whether it is the echo of a prompt, which has a self-test of its own (TestScoring).
+  virtual bool echoes() const { return false; }
   /// The most windows with equal tokens in one call.
   virtual size_t together() const { return 1; }
   /// The body of a call for windows with equal tokens.

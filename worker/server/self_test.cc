@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "evald/error.h"
 
@@ -14,13 +13,7 @@ namespace {
 constexpr double kToleranceNats =
     0.1;  // half-precision weights and another kernel for long prompts
 constexpr int kChecksMin = 3;
-constexpr int kLikeliest = 5;
 
-constexpr const char* kPrompts[] = {
-    "The capital of France is the city of", "def add(a, b):\n    return a",
-    "Question: What is 2 + 3?\nAnswer:",    "one, two, three, four, five, six,",
-    "Once upon a time there was a small",
-};
 constexpr const char* kOtherContext = "0 0 0 0 ? ? ? !";
 constexpr const char* kSuffix = " and so on";
 
@@ -41,17 +34,8 @@ class Tester {
   int greedy_checks() const { return greedy_checks_; }
 
  private:
-  struct Candidate {
-    int32_t id;
-    double logprob;
-    bool likeliest;
-  };
-
-  std::vector<Candidate> Likeliest(const std::string& prompt, const Tokens& tokens);
-  std::optional<int32_t> IdAfter(const std::string& prompt, const Tokens& tokens,
-                                 const std::string& text) const;
   Completion Score(const Tokens& tokens);
-  void CheckCandidate(const Tokens& prompt, const Candidate& candidate);
+  void CheckCandidate(const Tokens& prompt, const NextToken& candidate);
 
   const CompletionsStyle& style_;
   const Tokenizer& tokenizer_;
@@ -59,33 +43,6 @@ class Tester {
   int checks_ = 0;
   int greedy_checks_ = 0;
 };
-
-// The id of `text` behind the prompt; none unless it is exactly one token there.
-std::optional<int32_t> Tester::IdAfter(const std::string& prompt, const Tokens& tokens,
-                                       const std::string& text) const {
-  const Tokens whole = tokenizer_.Encode(prompt + text, true);
-  if (whole.size() != tokens.size() + 1) return std::nullopt;
-  if (!std::equal(tokens.begin(), tokens.end(), whole.begin())) return std::nullopt;
-  return whole.back();
-}
-
-std::vector<Tester::Candidate> Tester::Likeliest(const std::string& prompt, const Tokens& tokens) {
-  Json body = ScoreBody(style_, tokens);
-  body.erase("echo");
-  body["logprobs"] = kLikeliest;
-  const Completion reply = ask_(body);
-  if (reply.tokens.empty()) throw Refusal{"the server returns no log-probabilities"};
-  std::vector<Candidate> candidates;
-  for (const auto& [text, logprob] : reply.tokens[0].top) {
-    const auto id = IdAfter(prompt, tokens, text);
-    if (id && std::isfinite(logprob)) {
-      candidates.push_back({*id, logprob, logprob >= reply.tokens[0].best});
-    }
-  }
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate& a, const Candidate& b) { return a.logprob > b.logprob; });
-  return candidates;
-}
 
 Completion Tester::Score(const Tokens& tokens) {
   Completion reply = ask_(ScoreBody(style_, tokens));
@@ -106,7 +63,7 @@ Completion Tester::Score(const Tokens& tokens) {
   return reply;
 }
 
-void Tester::CheckCandidate(const Tokens& prompt, const Candidate& candidate) {
+void Tester::CheckCandidate(const Tokens& prompt, const NextToken& candidate) {
   const size_t at = prompt.size();
   Tokens whole = prompt;
   whole.push_back(candidate.id);
@@ -124,7 +81,7 @@ void Tester::CheckCandidate(const Tokens& prompt, const Candidate& candidate) {
   }
   bool greedy = false;
   SumLogprobs(last, at, at + 1, &greedy);
-  if (greedy != candidate.likeliest) {
+  if (candidate.clear && greedy != candidate.likeliest) {
     throw Refusal{"the server does not say rightly whether a prompt's token is the likeliest"};
   }
   ++checks_;
@@ -134,9 +91,10 @@ void Tester::CheckCandidate(const Tokens& prompt, const Candidate& candidate) {
 void Tester::Check(const std::string& prompt) {
   const Tokens tokens = tokenizer_.Encode(prompt, true);
   if (tokens.size() < 3) return;
-  std::vector<Candidate> candidates = Likeliest(prompt, tokens);
+  std::vector<NextToken> candidates =
+      LikeliestAfter(style_, tokenizer_, prompt, tokens, ask_);
   if (candidates.size() > 2) candidates.resize(2);
-  for (const Candidate& candidate : candidates) CheckCandidate(tokens, candidate);
+  for (const NextToken& candidate : candidates) CheckCandidate(tokens, candidate);
   if (candidates.empty()) return;
   Tokens elsewhere = tokenizer_.Encode(kOtherContext, true);
   elsewhere.push_back(candidates[0].id);
@@ -152,7 +110,7 @@ ScoringVerdict TestScoring(const CompletionsStyle& style, const Tokenizer& token
                            const Ask& ask) {
   Tester tester(style, tokenizer, ask);
   try {
-    for (const char* prompt : kPrompts) tester.Check(prompt);
+    for (const std::string& prompt : TestPrompts()) tester.Check(prompt);
   } catch (const Refusal& refusal) {
     return {false, refusal.reason};
   } catch (const Error& e) {

@@ -1,22 +1,11 @@
 #pragma once
 
-#include <functional>
-#include <string>
-
-#include "evald/json.h"
 #include "tokenizer/tokenizer.h"
 #include "worker/server/completions.h"
+#include "worker/server/next_tokens.h"
+#include "worker/server/way_test.h"
 
 namespace evald::server {
-
-/// Sends one body to the completions endpoint and gives the parsed reply; throws Error.
-using Ask = std::function<Completion(const Json& body)>;
-
-/// Whether a server scores prompts correctly.
-struct ScoringVerdict {
-  bool right = false;
-  std::string reason;  ///< if not right, the fault; else the checks made
-};
 
 /// Tries a server's prompt log-probabilities (echo) before they are trusted. Some servers return
 /// numbers at chance level, or shifted by a token (llama.cpp issue 27174). Several prompts are

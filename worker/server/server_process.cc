@@ -21,7 +21,7 @@ extern char** environ;
 namespace evald::server {
 namespace {
 
-constexpr size_t kTailBytes = 4096;
+constexpr size_t kTailBytes = 64 << 10;
 constexpr int kGraceMilliseconds = 5000;
 
 struct Pipe {

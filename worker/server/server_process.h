@@ -32,7 +32,7 @@ class ServerProcess {
   bool running();
   /// "exit status 1", "signal 9": how the server ended, once it no longer runs.
   std::string ending() const { return ending_; }
-  /// The last 4 KiB of the server's output.
+  /// The last 64 KiB of the server's output.
   std::string LogTail() const;
 
  private:

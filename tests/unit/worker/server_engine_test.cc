@@ -263,7 +263,7 @@ TEST_F(ServerEngine, ScoresWhenTheSelfTestPasses) {
   TinyServer server(Serving([](const std::string& body) { return Completion(body); }));
   const auto engine = Open(server, Json{{"prompt", "tokens"}});
   ASSERT_EQ(engine->LoadReport()["scoring"]["offered"], true) << engine->LoadReport();
-  EXPECT_EQ(engine->Info().kinds.size(), 2u);
+  EXPECT_EQ(engine->Info().kinds.size(), 3u);
   Request request = Question(4, "the cat");
   request.kind = RequestKind::kLoglikelihood;
   request.continuation = " sat";
@@ -372,13 +372,6 @@ TEST_F(StartedServer, IsStartedAndEndedWithTheEngine) {
     EXPECT_EQ(::kill(pid, 0), 0);
   }
   EXPECT_TRUE(GoneWithin(pid, 60'000));
-}
-
-// An engine of another name may be made by this client (engines/engine_kind.h, `maker`).
-TEST_F(StartedServer, GoesByTheNameThatEvalYamlGivesIt) {
-  const auto engine = MakeServerEngine({"preset", Settings(), "cpu:0", 1, 1});
-  EXPECT_EQ(engine->Info().name, "preset");
-  EXPECT_THAT(engine->Info().device, HasSubstr("preset, "));
 }
 
 TEST_F(StartedServer, IsStartedAgainAndItsRequestsTooWhenItDies) {

@@ -17,16 +17,10 @@
 namespace evald::server {
 namespace {
 
-using std::chrono::milliseconds;
-
-constexpr const char* kWhere = "vLLM's reply";
-constexpr milliseconds kQuestion{30'000};
-constexpr milliseconds kSwapStep{600'000};
+constexpr const char* kVllmsReply = "vLLM's reply";
 constexpr int kOldestMinor = 32;  // of version 0
-// The server takes 4 unless VLLM_MAX_STOP_STRINGS says otherwise.
-constexpr int kStops = 64;
 // logprob_token_ids may have so many (vllm/sampling_params.py).
-constexpr size_t kIdsMax = 128;
+constexpr size_t kVllmIdsMax = 128;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 std::string TokenKey(int32_t token) { return fmt::format("token_id:{}", token); }
@@ -34,9 +28,14 @@ std::string TokenKey(int32_t token) { return fmt::format("token_id:{}", token); 
 double Logprob(const Json& value) {
   if (!value.is_number()) {
     throw Error(ErrorKind::kInfrastructure,
-                fmt::format("{}: a log-probability is {}", kWhere, ToLine(value)));
+                fmt::format("{}: a log-probability is {}", kVllmsReply, ToLine(value)));
   }
-  return value.get<double>();
+  const auto logprob = value.get<double>();
+  if (!std::isfinite(logprob) || logprob > 1e-3) {
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{}: a log-probability is {}", kVllmsReply, logprob));
+  }
+  return logprob;
 }
 
 // Windows whose one target follows the same tokens, as the choices of a question: the server
@@ -48,7 +47,7 @@ class NextTokens : public ScoringWay {
   const char* name() const override { return "next token"; }
   const char* path() const override { return "/v1/completions"; }
   bool Takes(const ScoreWindow& window) const override { return window.targets.size() == 1; }
-  size_t together() const override { return kIdsMax; }
+  size_t together() const override { return kVllmIdsMax; }
 
   Json Body(const std::vector<const ScoreWindow*>& windows) const override {
     std::vector<int32_t> ids;
@@ -70,20 +69,20 @@ class NextTokens : public ScoringWay {
   std::vector<std::optional<Score>> Read(const std::vector<const ScoreWindow*>& windows,
                                          std::string_view body) const override {
     try {
-      const Json reply = ParseJson(body, kWhere);
-      const Json choice = Field<std::vector<Json>>(reply, "choices", kWhere).at(0);
-      const Json logprobs = Field<Json>(choice, "logprobs", kWhere);
-      const Json top = Field<std::vector<Json>>(logprobs, "top_logprobs", kWhere).at(0);
-      const auto chosen = Field<std::vector<int32_t>>(choice, "token_ids", kWhere).at(0);
+      const Json reply = ParseJson(body, kVllmsReply);
+      const Json choice = Field<std::vector<Json>>(reply, "choices", kVllmsReply).at(0);
+      const Json logprobs = Field<Json>(choice, "logprobs", kVllmsReply);
+      const Json top = Field<std::vector<Json>>(logprobs, "top_logprobs", kVllmsReply).at(0);
+      const auto chosen = Field<std::vector<int32_t>>(choice, "token_ids", kVllmsReply).at(0);
       std::vector<std::optional<Score>> scores;
       for (const ScoreWindow* window : windows) {
         const int32_t target = window->targets[0];
         scores.emplace_back(
-            Score{Logprob(Field<Json>(top, TokenKey(target), kWhere)), chosen == target});
+            Score{Logprob(Field<Json>(top, TokenKey(target), kVllmsReply)), chosen == target});
       }
       return scores;
     } catch (const std::out_of_range&) {
-      throw Error(ErrorKind::kInfrastructure, fmt::format("{}: a list is empty", kWhere));
+      throw Error(ErrorKind::kInfrastructure, fmt::format("{}: a list is empty", kVllmsReply));
     }
   }
 
@@ -102,6 +101,7 @@ class Prompt : public ScoringWay {
   const char* name() const override { return cached_ ? "prompt, cached" : "prompt"; }
   const char* path() const override { return "/inference/v1/generate"; }
   bool Takes(const ScoreWindow&) const override { return true; }
+  bool complete() const override { return !cached_; }
 
   Json Body(const std::vector<const ScoreWindow*>& windows) const override {
     Json sampling = {
@@ -115,17 +115,17 @@ class Prompt : public ScoringWay {
   std::vector<std::optional<Score>> Read(const std::vector<const ScoreWindow*>& windows,
                                          std::string_view body) const override {
     const ScoreWindow& window = *windows[0];
-    const Json reply = ParseJson(body, kWhere);
+    const Json reply = ParseJson(body, kVllmsReply);
     const size_t length = window.tokens.size() + 1, first = length - window.targets.size();
     if (cached_) {
       const auto cached = CachedTokens(reply);
       if (!cached || *cached + 1 > static_cast<int64_t>(first)) return {std::nullopt};
     }
-    const auto entries = Field<std::vector<Json>>(reply, "prompt_logprobs", kWhere);
+    const auto entries = Field<std::vector<Json>>(reply, "prompt_logprobs", kVllmsReply);
     const size_t missing = length - std::min(length, entries.size());  // cached tokens, in front
     if (entries.size() > length || missing > first) {
       throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("{}: {} log-probabilities of a prompt of {} tokens", kWhere,
+                  fmt::format("{}: {} log-probabilities of a prompt of {} tokens", kVllmsReply,
                               entries.size(), length));
     }
     Score score;
@@ -140,25 +140,25 @@ class Prompt : public ScoringWay {
 
  private:
   static std::optional<int64_t> CachedTokens(const Json& reply) {
-    const Json usage = FieldOr<Json>(reply, "usage", Json::object(), kWhere);
+    const Json usage = FieldOr<Json>(reply, "usage", Json::object(), kVllmsReply);
     const Json details =
-        usage.is_object() ? FieldOr<Json>(usage, "prompt_tokens_details", Json(), kWhere) : Json();
+        usage.is_object() ? FieldOr<Json>(usage, "prompt_tokens_details", Json(), kVllmsReply) : Json();
     if (!details.is_object() || !details.contains("cached_tokens")) return std::nullopt;
-    return FieldOr<int64_t>(details, "cached_tokens", 0, kWhere);
+    return FieldOr<int64_t>(details, "cached_tokens", 0, kVllmsReply);
   }
 
   // An entry: {"<id>": {"logprob": ...}, ...} of the prompt's token and of the likeliest one.
   static void Add(const Json& entry, int32_t target, Score* score) {
     if (!entry.is_object()) {
       throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("{}: no log-probability for a token of the prompt", kWhere));
+                  fmt::format("{}: no log-probability for a token of the prompt", kVllmsReply));
     }
     const double own = Logprob(
-        Field<Json>(Field<Json>(entry, std::to_string(target), kWhere), "logprob", kWhere));
+        Field<Json>(Field<Json>(entry, std::to_string(target), kVllmsReply), "logprob", kVllmsReply));
     score->logprob += own;
     for (const auto& [id, value] : entry.items()) {
       const int64_t other = std::strtoll(id.c_str(), nullptr, 10);
-      const double logprob = Logprob(Field<Json>(value, "logprob", kWhere));
+      const double logprob = Logprob(Field<Json>(value, "logprob", kVllmsReply));
       const bool before = logprob > own || (logprob == own && other < target);
       if (other != target && before) score->is_greedy = false;
     }
@@ -169,7 +169,7 @@ class Prompt : public ScoringWay {
 };
 
 http_client::Response Must(const Caller& call, const std::string& path, const Json& body) {
-  http_client::Response reply = call(path, body, kSwapStep);
+  http_client::Response reply = call(path, body, kSwapStepTimeout);
   if (!reply.ok()) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("{}: {}", path, WhyNot(reply)));
   }
@@ -180,6 +180,10 @@ class Vllm : public Dialect {
  public:
   Launch LaunchOf(const Options& options, const LaunchSetup& setup) const override;
   bool on_socket() const override { return true; }
+  // On a processor VLLM_BATCH_INVARIANT ends the server at the first request (0.32).
+  bool Deterministic(const Options& options, bool on_gpu) const override {
+    return options.deterministic && on_gpu;
+  }
   std::string Install() const override { return "pip install 'vllm>=0.32'"; }
   std::string Reason(const std::string& log) const override { return PythonReason(log); }
   void Learn(const Caller& call, ServerFacts* facts) const override;
@@ -232,7 +236,7 @@ Launch Vllm::LaunchOf(const Options& options, const LaunchSetup& setup) const {
   if (!on_gpu) add("--enforce-eager");  // compiling takes minutes on a processor
   for (const std::string& argument : options.arguments) add(argument);
   launch.environment = {{"VLLM_SERVER_DEV_MODE", "1"},  // /server_info, /collective_rpc
-                        {"VLLM_MAX_STOP_STRINGS", std::to_string(kStops)},
+                        {"VLLM_MAX_STOP_STRINGS", std::to_string(kStopsSent)},
                         {"VLLM_NO_USAGE_STATS", "1"},
                         {"DO_NOT_TRACK", "1"},
                         {"HF_HUB_OFFLINE", "1"}};
@@ -259,7 +263,7 @@ bool TooOld(const std::string& version) {
 }
 
 void Vllm::Learn(const Caller& call, ServerFacts* facts) const {
-  const http_client::Response version = call("/version", Json(), kQuestion);
+  const http_client::Response version = call("/version", Json(), kQuestionTimeout);
   if (version.ok()) {
     facts->version = FieldOr<std::string>(ParseJson(version.body, "/version"), "version", "",
                                           "/version");
@@ -270,7 +274,7 @@ void Vllm::Learn(const Caller& call, ServerFacts* facts) const {
                             facts->version, kOldestMinor),
                 Install() + ", or use the engine 'openai'");
   }
-  const http_client::Response info = call("/server_info?config_format=json", Json(), kQuestion);
+  const http_client::Response info = call("/server_info?config_format=json", Json(), kQuestionTimeout);
   if (!info.ok()) return;
   const Json json = ParseJson(info.body, "/server_info");
   const auto number = [&](const char* pointer, int fallback) {
