@@ -23,6 +23,7 @@ EngineKind LlamaServerKind() {
   kind.takes_weights = true;
   kind.gpus = GpuUse::kServer;
   kind.server = ServerUse::kStarted;
+  kind.program = "llama-server";
   kind.prompts = PromptForm::kTokens;
   kind.keeps_prefixes = true;
   kind.settings = ServerSettings();

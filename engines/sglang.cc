@@ -14,6 +14,7 @@ EngineKind SglangKind() {
   kind.takes_weights = true;
   kind.gpus = GpuUse::kServer;
   kind.server = ServerUse::kStarted;
+  kind.program = "sglang";
   kind.prompts = PromptForm::kTokens;
   kind.keeps_prefixes = true;
   kind.settings = ServerSettings();

@@ -14,6 +14,7 @@ EngineKind VllmKind() {
   kind.takes_weights = true;
   kind.gpus = GpuUse::kServer;
   kind.server = ServerUse::kStarted;
+  kind.program = "vllm";
   kind.prompts = PromptForm::kTokens;
   kind.keeps_prefixes = true;
   kind.settings = ServerSettings();

@@ -7,10 +7,10 @@ import shutil
 import signal
 import struct
 import subprocess
-import time
 import unittest
 
-from evald_case import BINARIES, QUICKSTART, SOURCE, EvaldCase, scores
+from evald_case import BINARIES, OVER, QUICKSTART, SOURCE, scores
+from service_case import ServiceCase
 
 EXAMPLE = SOURCE / "examples" / "engines" / "vllm.yaml"
 CHECKPOINTS = QUICKSTART / "checkpoints"
@@ -49,7 +49,10 @@ def untie(source, target):
     (target / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + tensors + tensors[begin:end])
 
 
-class Vllm(EvaldCase):
+class Vllm(ServiceCase):
+    WORKERS = 1
+    LOG = ()  # nobody reads what is said
+
     @classmethod
     def setUpClass(cls):
         reason = why_not()
@@ -80,8 +83,11 @@ class Vllm(EvaldCase):
         return scores(document), self.answers(name)
 
     def answers(self, name):
+        return self.answers_in(self.folder / "runs" / name)
+
+    def answers_in(self, folder):
         answers = {}
-        for path in (self.folder / "runs" / name).glob("generations/*/*.jsonl"):
+        for path in folder.glob("generations/*/*.jsonl"):
             for line in path.read_text().splitlines():
                 answer = json.loads(line)
                 key = (path.parent.name, answer["doc_id"], answer["idx"], answer["repeat"])
@@ -101,11 +107,11 @@ class Vllm(EvaldCase):
                 self.assertEqual(other["text"], answer["text"], key)
             self.assertEqual((other["tokens_in"], other["tokens_out"]), (answer["tokens_in"], answer["tokens_out"]), key)
 
-    def loads(self, name):
+    @staticmethod
+    def loads(folder):
         """What the worker reported of each load, from the run's timeline."""
-        timeline = json.loads((self.folder / "runs" / name / "timeline.json").read_text())
-        events = timeline["traceEvents"] if isinstance(timeline, dict) else timeline
-        return [event["args"] for event in events if event.get("name") == "pull" and "scoring" in event.get("args", {})]
+        timeline = json.loads((folder / "timeline.json").read_text())
+        return [event["args"] for event in timeline["traceEvents"] if event.get("name") == "pull" and "scoring" in event.get("args", {})]
 
     def servers(self):
         """Process ids of servers on this test's staged checkpoint."""
@@ -124,12 +130,11 @@ class Vllm(EvaldCase):
         process = self.start("run", *self.vllm("served"), "--json", "--quiet")
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)
-        log = self.folder / "runs" / "served" / "logs" / "w0.log"
+        folder = self.folder / "runs" / "served"
 
         def answering():
             self.assertIsNone(process.poll(), "the run ended before the server was killed")
-            text = log.read_text(errors="replace") if log.exists() else ""
-            return text.count("POST /v1/completions") > 40
+            return self.servers() and sum(path.stat().st_size for path in folder.glob("generations/*/*"))
         try:
             self.wait_for("the first answers", answering, seconds=600)
             servers = self.servers()
@@ -139,13 +144,47 @@ class Vllm(EvaldCase):
         finally:
             process.kill()
         self.assertEqual(process.returncode, 0, f"{out}\n{err}\n{self.logs()}")
-        self.assertIn("the server ended (signal 9); start 1 of 3", log.read_text(errors="replace"))
+        log = (folder / "logs" / "w0.log").read_text(errors="replace")
+        self.assertIn("the server ended (signal 9); start 1 of 3", log)
         self.assertEqual(self.servers(), [], "no server outlives the run")
         self.check_answers(self.answers("served"), expected)
         self.assertEqual(scores(json.loads(out)), expected_scores)
-        load, = self.loads("served")
+        load, = self.loads(folder)
         ways = {way["name"]: way["right"] for way in load["scoring"]["ways"]}
         self.assertEqual(ways, {"next token": True, "prompt, cached": True, "prompt": True}, load)
+
+    def test_a_watch_swaps_checkpoint_after_checkpoint_into_one_server(self):
+        steps = sorted(path.name for path in CHECKPOINTS.iterdir())
+        untied, watched = self.folder / "untied", self.folder / "watched"
+        untied.mkdir()
+        watched.mkdir()
+        expected = {}
+        for step in steps:
+            untie(CHECKPOINTS / step, untied / step)
+            expected[step] = self.native(step, f"checkpoint={untied / step}")
+        path = f"{pathlib.Path(VLLM).parent}:{os.environ['PATH']}"
+        self.serve(environment={**os.environ, "PATH": path}, allow_engines=["vllm"], staging={"root": str(self.staging)})
+        config = {"tasks": [{"task": task, "limit": LIMIT} for task in TASKS], "task_dirs": [str(QUICKSTART / "tasks")],
+                  "engine": {"name": "vllm", "dtype": "float32", "kv_cache": "1GiB"}}
+        self.call("POST", "/v1/watches", {"config": config, "checkpoints": str(watched)}, 201)
+        loads = []
+        for count, step in enumerate(steps, 1):
+            (untied / step).rename(watched / step)
+
+            def over():
+                runs = self.call("GET", "/v1/runs?limit=200")["runs"]
+                return len(runs) == count and all(run["state"] in OVER for run in runs) and runs
+            run = next(run for run in self.wait_for(step, over, 600) if run["checkpoint"].endswith(step))
+            self.assertEqual(run["state"], "done", self.run_of(run))
+            folder = pathlib.Path(self.run_of(run)["directory"])
+            self.check_answers(self.answers_in(folder), expected[step][1])
+            self.assertEqual(scores(json.loads((folder / "results.json").read_text())), expected[step][0])
+            loads += self.loads(folder)
+        self.assertEqual([load["swapped"] for load in loads], [False, True, True, True], loads)
+        self.assertEqual({load["server_starts"] for load in loads}, {1})
+        seconds = [load["seconds"] for load in loads]
+        print(f"start {seconds[0]:.1f} s, swaps {', '.join(f'{s:.2f}' for s in seconds[1:])} s, ", end="", flush=True)
+        self.assertLess(max(seconds[1:]), seconds[0] / 5)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "engines/engines.h"
@@ -36,6 +37,12 @@ void ReadServer(const Settings& settings, Options* options) {
   options->api_key = key;
 }
 
+bool NamesFile(const EngineKind& kind, const std::string& key) {
+  return std::any_of(kind.settings.begin(), kind.settings.end(), [&](const EngineSetting& one) {
+    return one.key == key && one.use == SettingUse::kReadPath;
+  });
+}
+
 }  // namespace
 
 Options ReadOptions(const std::string& engine, const Json& json) {
@@ -43,7 +50,7 @@ Options ReadOptions(const std::string& engine, const Json& json) {
   Options options;
   ReadServer(settings, &options);
   options.arguments = settings.Get<std::vector<std::string>>("arguments", {});
-  const bool file = engine == "llama-server";
+  const bool file = NamesFile(EngineNamed(engine), "model");
   (file ? options.model_file : options.model) = settings.Get<std::string>("model", "");
   options.tokens = TakesTokens(EngineNamed(engine), json);
   options.concurrency = settings.Get("concurrency", options.concurrency);

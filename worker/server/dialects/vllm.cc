@@ -228,6 +228,7 @@ Launch Vllm::LaunchOf(const Options& options, const LaunchSetup& setup) const {
   add("--max-logprobs=20");
   add("--enable-scale-out");              // /inference/v1/generate
   add("--enable-prompt-tokens-details");  // cached_tokens
+  add("--disable-uvicorn-access-log");    // a line for each request
   if (setup.gpus.size() > 1) add(fmt::format("--tensor-parallel-size={}", setup.gpus.size()));
   if (options.max_length > 0) add(fmt::format("--max-model-len={}", options.max_length));
   if (options.concurrency > 0) add(fmt::format("--max-num-seqs={}", options.concurrency));
