@@ -8,8 +8,7 @@ namespace {
 
 std::optional<SettingProblem> FindMissingModel(const Json& settings) {
   if (!IsAbsent(settings, "model")) return std::nullopt;
-  return SettingProblem{"model",
-                        "found nothing, expected the checkpoint as a GGUF file",
+  return SettingProblem{"model", "found nothing, expected the checkpoint as a GGUF file",
                         "convert it with convert_hf_to_gguf.py of llama.cpp's repository"};
 }
 
@@ -27,8 +26,7 @@ EngineKind LlamaServerKind() {
   kind.prompts = PromptForm::kTokens;
   kind.keeps_prefixes = true;
   kind.settings = ServerSettings();
-  kind.settings.insert(kind.settings.begin(),
-                       {"model", SettingUse::kReadPath, SettingForm::kText});
+  kind.settings.insert(kind.settings.begin(), {"model", SettingUse::kReadPath, SettingForm::kText});
   kind.find_missing = FindMissingModel;
   return kind;
 }

@@ -8,8 +8,8 @@
 #include "evald/error.h"
 #include "worker/emulated/emulated_engine.h"
 #include "worker/native_devices.h"
-#include "worker/server/server_engine.h"
 #include "worker/replay/replay_engine.h"
+#include "worker/server/server_engine.h"
 
 namespace evald {
 namespace {

@@ -107,8 +107,8 @@ std::string InstalledVersion(const std::filesystem::path& program) {
   std::error_code ignored;
   const auto real = std::filesystem::canonical(program, ignored);
   const std::string prefix = program.filename().string() + "-", suffix = ".dist-info";
-  for (const auto& python : std::filesystem::directory_iterator(
-           real.parent_path().parent_path() / "lib", ignored)) {
+  for (const auto& python :
+       std::filesystem::directory_iterator(real.parent_path().parent_path() / "lib", ignored)) {
     for (const auto& entry :
          std::filesystem::directory_iterator(python.path() / "site-packages", ignored)) {
       const std::string name = entry.path().filename();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-
 #include "engines/engines.h"
 
 namespace evald {

@@ -33,9 +33,8 @@ bool IsOutputLayer(const std::string& name) {
 }
 
 std::string DtypeOfMost(const std::map<Dtype, uint64_t>& bytes) {
-  const auto most = std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) {
-    return a.second < b.second;
-  });
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most == bytes.end()) return "";
   return most->first == Dtype::kBF16  ? "bfloat16"
          : most->first == Dtype::kF16 ? "float16"
@@ -70,8 +69,8 @@ CheckpointShape ReadCheckpointShape(const ReadFolder& folder) {
     const UniqueFd fd = folder.OpenFile(file.name);
     shape.files[file.name] = HashOfFile(fd.get(), folder / file.name).hash;
   }
-  const Json config =
-      ParseJson(folder.Read("config.json", kShapeConfigBytesMax), (folder / "config.json").string());
+  const Json config = ParseJson(folder.Read("config.json", kShapeConfigBytesMax),
+                                (folder / "config.json").string());
   if (!config.is_object()) {
     throw Error(ErrorKind::kInput, (folder / "config.json").string() + ": expected an object");
   }

@@ -21,7 +21,8 @@ struct CheckpointShape {
   /// what a trainer notes for itself.
   std::map<std::string, std::string> files;
   std::map<std::string, Tensor> tensors;
-  bool quantised = false;  ///< config.json has a quantization_config, or a tensor has 8 bits or less
+  bool quantised =
+      false;  ///< config.json has a quantization_config, or a tensor has 8 bits or less
   /// The output layer has no tensor of its own, or config.json says that it uses the embedding's.
   bool tied = false;
   /// "bfloat16", "float16" or "float32": the type of most bytes of the weights. "": another one.

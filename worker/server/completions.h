@@ -66,9 +66,9 @@ std::string ErrorText(std::string_view body);
 /// Cuts `text` at the first stop string found in it. Returns whether there was one.
 bool CutAtStop(const std::vector<std::string>& stops, std::string* text);
 
-/// The answer to a generate_until request. With `tokenizer`, the text is that of the reply's tokens,
-/// if the reply has them: without special tokens and the token of `end_tokens` that ended it, cut
-/// before each stop string in turn, as in the native engine. Null: the server's text.
+/// The answer to a generate_until request. With `tokenizer`, the text is that of the reply's
+/// tokens, if the reply has them: without special tokens and the token of `end_tokens` that ended
+/// it, cut before each stop string in turn, as in the native engine. Null: the server's text.
 Generation GenerationOf(const Request& request, Completion completion,
                         const Tokenizer* tokenizer = nullptr,
                         const std::vector<int32_t>& end_tokens = {});

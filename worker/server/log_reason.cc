@@ -19,7 +19,7 @@ size_t ExceptionAt(std::string_view line) {
     while (begin > 0 && (std::isalnum(static_cast<unsigned char>(line[begin - 1])) != 0 ||
                          line[begin - 1] == '.' || line[begin - 1] == '_'))
       --begin;
-    if (begin + ending.size() > at) continue;  // "Error: " alone, which is no exception's name
+    if (begin == at) continue;  // "Error: " alone, which is no exception's name
     return begin;
   }
   return std::string_view::npos;

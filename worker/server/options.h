@@ -15,18 +15,18 @@ namespace evald::server {
 
 /// The settings of an engine that asks a server (engines/openai.cc, vllm.cc, …). A setting that the
 /// engine does not have keeps its default. In `command` and `environment` of the openai engine, and
-/// in `model`, {checkpoint} stands for the staged folder, {host} for 127.0.0.1 and {port} for a free
-/// port.
+/// in `model`, {checkpoint} stands for the staged folder, {host} for 127.0.0.1 and {port} for a
+/// free port.
 struct Options {
   /// openai: the whole command that starts a server; empty: see base_url. Others: the words in
   /// place of the program's name, such as ["/opt/vllm/bin/vllm"]
   std::vector<std::string> command;
   std::vector<std::string> arguments;  ///< added to the server's arguments
-  std::string base_url;                ///< a running server: "http://host:8000", with or without /v1
+  std::string base_url;  ///< a running server: "http://host:8000", with or without /v1
   std::map<std::string, std::string> environment;  ///< added to the server's environment
-  std::string model;      ///< the name in requests; "": the first that /v1/models lists
+  std::string model;       ///< the name in requests; "": the first that /v1/models lists
   std::string model_file;  ///< llama-server: the checkpoint as a GGUF file
-  bool tokens = false;    ///< `prompt: tokens` sends token ids, `prompt: text` (default) text
+  bool tokens = false;     ///< `prompt: tokens` sends token ids, `prompt: text` (default) text
   int concurrency = 0;    ///< requests under way at once; 0: as many as the server computes at once
   int max_length = 0;     ///< context length; 0: from /v1/models, else the checkpoint's config.json
   int stops_max = 4;      ///< stop strings that the server takes in one request

@@ -50,9 +50,8 @@ void PlanScores(const PlanSetup& setup, Plan* plan) {
   const std::vector<int32_t>& continuation = request.continuation_tokens;
   const int length = WindowLength(setup.style.max_length);
   if (request.context_tokens.empty() || continuation.empty()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: the {} has no tokens", NameOf(request),
-                            continuation.empty() ? "continuation" : "context"));
+    throw Error(ErrorKind::kInput, fmt::format("{}: the {} has no tokens", NameOf(request),
+                                               continuation.empty() ? "continuation" : "context"));
   }
   if (continuation.size() > static_cast<size_t>(length)) {
     throw Error(ErrorKind::kInput,
@@ -66,12 +65,13 @@ void PlanScores(const PlanSetup& setup, Plan* plan) {
 void PlanRolling(const PlanSetup& setup, Plan* plan) {
   const Request& request = plan->request;
   const Tokenizer* tokenizer = setup.tokenizer;
-  const int32_t prefix = tokenizer == nullptr         ? -1
+  const int32_t prefix = tokenizer == nullptr       ? -1
                          : tokenizer->bos_id() >= 0 ? tokenizer->bos_id()
                                                     : tokenizer->eos_id();
   if (prefix < 0) {
-    throw Error(ErrorKind::kInput,
-                NameOf(request) + ": the tokenizer has neither a BOS nor an EOS token to begin with");
+    throw Error(
+        ErrorKind::kInput,
+        NameOf(request) + ": the tokenizer has neither a BOS nor an EOS token to begin with");
   }
   plan->windows =
       RollingWindows(request.context_tokens, prefix, WindowLength(setup.style.max_length));

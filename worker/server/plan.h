@@ -27,7 +27,7 @@ struct Plan {
 /// What plans go by.
 struct PlanSetup {
   CompletionsStyle style;
-  Json extra = Json::object();          ///< members of every body for a text, unless it has them
+  Json extra = Json::object();           ///< members of every body for a text, unless it has them
   const Tokenizer* tokenizer = nullptr;  ///< null if evald does not understand the checkpoint's
 };
 

@@ -21,8 +21,7 @@ Scorer::Scorer(std::vector<std::unique_ptr<ScoringWay>> ways, const CompletionsS
     } catch (const Error& e) {
       verdict = {false, e.message()};
     }
-    tried_.push_back(
-        {{"name", way->name()}, {"right", verdict.right}, {"reason", verdict.reason}});
+    tried_.push_back({{"name", way->name()}, {"right", verdict.right}, {"reason", verdict.reason}});
     reason_ = verdict.reason;
     const bool complete = way->complete();
     if (verdict.right) ways_.push_back(std::move(way));

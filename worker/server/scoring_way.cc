@@ -20,8 +20,8 @@ class Echo : public ScoringWay {
                                          std::string_view body) const override {
     const size_t end = windows[0]->tokens.size() + 1;
     Score score;
-    score.logprob = SumLogprobs(ParseCompletion(body), end - windows[0]->targets.size(), end,
-                                &score.is_greedy);
+    score.logprob =
+        SumLogprobs(ParseCompletion(body), end - windows[0]->targets.size(), end, &score.is_greedy);
     return {score};
   }
 

@@ -91,8 +91,7 @@ void Tester::CheckCandidate(const Tokens& prompt, const NextToken& candidate) {
 void Tester::Check(const std::string& prompt) {
   const Tokens tokens = tokenizer_.Encode(prompt, true);
   if (tokens.size() < 3) return;
-  std::vector<NextToken> candidates =
-      LikeliestAfter(style_, tokenizer_, prompt, tokens, ask_);
+  std::vector<NextToken> candidates = LikeliestAfter(style_, tokenizer_, prompt, tokens, ask_);
   if (candidates.size() > 2) candidates.resize(2);
   for (const NextToken& candidate : candidates) CheckCandidate(tokens, candidate);
   if (candidates.empty()) return;

@@ -47,10 +47,7 @@ std::chrono::milliseconds ProbePause(bool own, int asked, double draw) {
 }
 
 Server::Server(const std::string& engine, const Options& options, ServerPlace place)
-    : engine_(engine),
-      options_(options),
-      place_(std::move(place)),
-      dialect_(MakeDialect(engine)) {}
+    : engine_(engine), options_(options), place_(std::move(place)), dialect_(MakeDialect(engine)) {}
 
 http_client::Request Server::Call(const char* method, const std::string& path,
                                   std::chrono::milliseconds timeout) const {
@@ -81,7 +78,8 @@ std::string Server::Name(const std::string& path) const {
 std::string Server::LogTail() const {
   if (!process_) return "";
   std::string tail = process_->LogTail();
-  if (tail.size() > kTailShown) tail = "…" + ReplaceInvalidUtf8(tail.substr(tail.size() - kTailShown));
+  if (tail.size() > kTailShown)
+    tail = "…" + ReplaceInvalidUtf8(tail.substr(tail.size() - kTailShown));
   return tail.empty() ? "; it printed nothing" : "; its log ends:\n" + tail;
 }
 
@@ -168,7 +166,7 @@ void Server::StartProcess() {
     setup.checkpoint = checkpoint_;
     setup.gpus = place_.gpus;
     setup.threads = place_.threads;
-    setup.dtype = !options_.dtype.empty() && options_.dtype != "auto" ? options_.dtype
+    setup.dtype = !options_.dtype.empty() && options_.dtype != "auto"      ? options_.dtype
                   : shape_ && !shape_->quantised && !shape_->dtype.empty() ? shape_->dtype
                                                                            : "auto";
     ListenOn(&setup);
@@ -201,11 +199,12 @@ void Server::WaitUntilHealthy() {
   for (int asked = 0; !Healthy(&why_not); ++asked) {
     if (!alive()) ThrowEnded();
     if (Clock::now() >= deadline) {
-      throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("{}: not ready after {:.0f} s ({}){}", socket_.empty() ? url_ : engine_,
-                              std::chrono::duration<double>(options_.ready_timeout).count(),
-                              why_not, LogTail()),
-                  "check that it runs there, or raise ready_seconds");
+      throw Error(
+          ErrorKind::kInfrastructure,
+          fmt::format("{}: not ready after {:.0f} s ({}){}", socket_.empty() ? url_ : engine_,
+                      std::chrono::duration<double>(options_.ready_timeout).count(), why_not,
+                      LogTail()),
+          "check that it runs there, or raise ready_seconds");
     }
     std::this_thread::sleep_for(ProbePause(process_ != nullptr, asked, uniform(random_)));
   }

@@ -79,7 +79,7 @@ class ServerEngine : public Engine {
   Serving serving_;
   http_client::Transfers http_;
   std::mt19937_64 random_{std::random_device{}()};  // for pauses only
-  std::map<uint64_t, Job> jobs_;  ///< by tag
+  std::map<uint64_t, Job> jobs_;                    ///< by tag
   Waiting waiting_;
   std::map<uint64_t, Call> calls_;  ///< under way
   uint64_t next_call_ = 0;
@@ -99,7 +99,8 @@ EngineInfo ServerEngine::Info() const {
     info.kinds.push_back(RequestKind::kLoglikelihoodRolling);
   }
   info.max_length = facts.max_length;
-  info.deterministic = serving_.server().dialect().Deterministic(serving_.options(), serving_.on_gpu());
+  info.deterministic =
+      serving_.server().dialect().Deterministic(serving_.options(), serving_.on_gpu());
   info.wants_tokens = serving_.options().tokens;
   info.concurrency = serving_.concurrency() * (serving_.scorer().together() > 1 ? kHeldPerCall : 1);
   info.device = name_ + ", " + (facts.version.empty() ? facts.model : facts.version);
@@ -164,7 +165,8 @@ void ServerEngine::Start(std::vector<Item> items) {
     body = ToLine(way.Body(windows));
   }
   const uint64_t id = next_call_++;
-  http_.Start(id, serving_.server().Post(path, std::move(body), serving_.options().request_timeout, call.bytes));
+  http_.Start(id, serving_.server().Post(path, std::move(body), serving_.options().request_timeout,
+                                         call.bytes));
   bytes_under_way_ += call.bytes;
   calls_.emplace(id, std::move(call));
 }
@@ -189,8 +191,10 @@ void ServerEngine::RestartServer() {
     item.not_before = {};
     if (item.window != nullptr) {
       const auto way = serving_.scorer().WayFor(*item.window);
-      if (!way) throw Error(ErrorKind::kInfrastructure,
-                            "the server that was started again does not score: " + serving_.scorer().reason());
+      if (!way)
+        throw Error(
+            ErrorKind::kInfrastructure,
+            "the server that was started again does not score: " + serving_.scorer().reason());
       item.way = *way;
     }
     waiting_.Add(item);
@@ -201,7 +205,8 @@ std::vector<Finished> ServerEngine::Step(std::chrono::milliseconds budget) {
   std::vector<Finished> finished;
   if (jobs_.empty()) return finished;
   try {
-    for (const uint64_t tag : std::exchange(ready_, {})) Finish(tag, Scored(jobs_.at(tag)), &finished);
+    for (const uint64_t tag : std::exchange(ready_, {}))
+      Finish(tag, Scored(jobs_.at(tag)), &finished);
     if (!finished.empty()) return finished;
     if (!serving_.server().alive()) RestartServer();
     StartDue();
@@ -251,8 +256,8 @@ void ServerEngine::TakeText(const Item& item, const http_client::Response& reply
   const Plan& plan = jobs_.at(item.tag).plan;
   Generation generation;
   try {
-    generation = GenerationOf(plan.request, ParseCompletion(reply.body),
-                              serving_.setup().tokenizer, plan.end_tokens);
+    generation = GenerationOf(plan.request, ParseCompletion(reply.body), serving_.setup().tokenizer,
+                              plan.end_tokens);
   } catch (const Error& e) {
     return Retry(item, reply, e.what());
   }
@@ -300,8 +305,8 @@ void ServerEngine::Retry(Item item, const http_client::Response& reply, const st
     return waiting_.Add(item);  // the next Step restarts the server and sends this request again
   }
   if (item.attempts > serving_.options().retries || item.timeouts > 1) {
-    throw Error(ErrorKind::kInfrastructure,
-                fmt::format("{}: no answer after {} attempts: {}", NameOf(item), item.attempts, why));
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: no answer after {} attempts: {}",
+                                                        NameOf(item), item.attempts, why));
   }
   const double draw = std::uniform_real_distribution<double>(0, 1)(random_);
   const auto pause = http_client::RetryPause({}, item.attempts, reply.retry_after_s, draw);

@@ -129,7 +129,7 @@ void Serving::WarmUp() {
   if (options_.tokens) {
     if (!tokenizer_) {
       throw Error(ErrorKind::kInput, "`prompt: tokens` needs a tokenizer that evald understands",
-                  "use `prompt: text`");
+                  "use the engine 'openai' with `prompt: text`");
     }
     request.context_tokens = tokenizer_->Encode(request.context, true);
   }
@@ -156,8 +156,7 @@ void Serving::WarmUp() {
 
 Scorer Serving::JudgeScoring() {
   if (!options_.scoring) return Scorer("switched off by `scoring: false`");
-  if (!options_.tokens)
-    return Scorer("prompts go as text; `prompt: tokens` is needed for scoring");
+  if (!options_.tokens) return Scorer("prompts go as text; `prompt: tokens` is needed for scoring");
   const auto post = [this](const std::string& path, const Json& body) {
     return server_.Ask(path, body, options_.request_timeout);
   };

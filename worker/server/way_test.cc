@@ -99,7 +99,8 @@ class Comparison {
     const double mean = sum_ / static_cast<double>(count_);
     if (mean > kMeanNats)
       return {false, fmt::format("its log-probabilities are {:.3f} off on average", mean)};
-    return {true, fmt::format("{} log-probabilities agree with the server's own generation", count_)};
+    return {true,
+            fmt::format("{} log-probabilities agree with the server's own generation", count_)};
   }
 
  private:
@@ -118,7 +119,8 @@ std::vector<ScoringCase> MakeScoringCases(const CompletionsStyle& style, const T
   }
   Tokens tokens;
   const std::string prompt = LongPrompt(tokenizer, &tokens);
-  if (max_length > 0 && tokens.size() + kSpareTokens > static_cast<size_t>(max_length)) return cases;
+  if (max_length > 0 && tokens.size() + kSpareTokens > static_cast<size_t>(max_length))
+    return cases;
   std::vector<ScoringCase> twice;
   AddCases(style, tokenizer, prompt, tokens, ask, &twice);
   for (int times = 0; times < 2; ++times) cases.insert(cases.end(), twice.begin(), twice.end());
@@ -135,7 +137,8 @@ ScoringVerdict TestWay(const ScoringWay& way, const std::vector<ScoringCase>& ca
       std::vector<const ScoreWindow*> windows;
       for (size_t i = begin; i < end; ++i) windows.push_back(&cases[i].window);
       const http_client::Response reply = post(way.path(), way.Body(windows));
-      if (reply.answered() && !reply.ok() && way.LeavesToNext(reply.status, WhyNot(reply))) continue;
+      if (reply.answered() && !reply.ok() && way.LeavesToNext(reply.status, WhyNot(reply)))
+        continue;
       if (!reply.ok()) return {false, "the server refused a scoring request: " + WhyNot(reply)};
       const auto scores = way.Read(windows, reply.body);
       for (size_t i = begin; i < end; ++i) {

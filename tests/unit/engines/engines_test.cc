@@ -22,8 +22,8 @@ TEST(Engines, EachHasAKeyOnce) {
     for (const EngineSetting& setting : kind.settings)
       EXPECT_TRUE(keys.insert(setting.key).second) << kind.name << " " << setting.key;
   }
-  EXPECT_EQ(EngineNames(), (std::vector<std::string>{"native", "vllm", "sglang", "llama-server", "openai",
-                                                    "replay", "emulated"}));
+  EXPECT_EQ(EngineNames(), (std::vector<std::string>{"native", "vllm", "sglang", "llama-server",
+                                                     "openai", "replay", "emulated"}));
   EXPECT_EQ(EngineNamed("replay").SettingKeys(), std::vector<std::string>{"generations"});
 }
 
@@ -102,7 +102,7 @@ std::string RowOf(const EngineKind& kind) {
                                                        : "not used";
   // A server holds one checkpoint, and is believed to score once it has passed a self-test.
   const bool has_server = kind.server != ServerUse::kNone;
-  const std::string another = !kind.takes_weights      ? "not used"
+  const std::string another = !kind.takes_weights       ? "not used"
                               : kind.HasSetting("swap") ? "exchanged in place, or a new server"
                               : has_server              ? "needs a new server"
                                                         : "loaded in place";

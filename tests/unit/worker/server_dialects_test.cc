@@ -1,7 +1,5 @@
 // How the servers' programs are started, asked and understood. The replies are recorded from vLLM
 // 0.32, or written after the sources named in worker/server/dialects/.
-#include "worker/server/dialect.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include "evald/error.h"
 #include "support.h"
 #include "tests/unit/support/caught.h"
+#include "worker/server/dialect.h"
 #include "worker/server/log_reason.h"
 
 namespace evald::server {
@@ -146,8 +145,10 @@ TEST(VllmDialect, ReadsTheRecordedLogprobsOfAPrompt) {
   EXPECT_FALSE(cached.Read({&window}, PromptReply(entries, R"({"cached_tokens":3})"))[0]);
   EXPECT_FALSE(cached.Read({&window}, PromptReply(entries, "null"))[0]);
   // The newer model runner leaves the cached entries out.
-  const std::string short_entries = R"([{"8":{"logprob":-0.5}},{"9":{"logprob":-3},"10":{"logprob":-4}}])";
-  const auto score = cached.Read({&window}, PromptReply(short_entries, R"({"cached_tokens":2})"))[0];
+  const std::string short_entries =
+      R"([{"8":{"logprob":-0.5}},{"9":{"logprob":-3},"10":{"logprob":-4}}])";
+  const auto score =
+      cached.Read({&window}, PromptReply(short_entries, R"({"cached_tokens":2})"))[0];
   ASSERT_TRUE(score);
   EXPECT_DOUBLE_EQ(score->logprob, -3.5);
   EXPECT_TRUE(score->is_greedy);
@@ -156,9 +157,9 @@ TEST(VllmDialect, ReadsTheRecordedLogprobsOfAPrompt) {
   for (const char* wrong :
        {"null", "[]", "[null,null,null,null,null]", R"([null,{},{},{},{}])",
         R"([null,{},{},{"8":{"logprob":null}},{"9":{"logprob":-3}}])",
-        R"([null,{},{},{"8":{"logprob":-1}},{"7":{"logprob":-3}}])",
-        R"([1,2,3,4,5,6,7])"})
-    EXPECT_THROW(whole.Read({&window}, PromptReply(wrong, R"({"cached_tokens":0})")), Error) << wrong;
+        R"([null,{},{},{"8":{"logprob":-1}},{"7":{"logprob":-3}}])", R"([1,2,3,4,5,6,7])"})
+    EXPECT_THROW(whole.Read({&window}, PromptReply(wrong, R"({"cached_tokens":0})")), Error)
+        << wrong;
 }
 
 TEST(VllmDialect, LearnsVersionAndLimits) {
@@ -189,9 +190,10 @@ TEST(VllmDialect, SwapsOnlyWhatIsRenewed) {
 }
 
 TEST(PythonReason, IsTheFirstCause) {
-  EXPECT_EQ(PythonReason("INFO x\n(EngineCore pid=1) ERROR 11-25 [core.py:1] ValueError: no memory\n"
-                         "RuntimeError: Engine core initialization failed. See root cause above.\n"),
-            "ValueError: no memory");
+  EXPECT_EQ(
+      PythonReason("INFO x\n(EngineCore pid=1) ERROR 11-25 [core.py:1] ValueError: no memory\n"
+                   "RuntimeError: Engine core initialization failed. See root cause above.\n"),
+      "ValueError: no memory");
   EXPECT_EQ(PythonReason("nanobind: leaked 5 instances!\n"), "");
 }
 
@@ -215,9 +217,9 @@ TEST(SglangDialect, ReadsScores) {
   const auto ways = MakeSglangDialect()->ScoringWays({});
   const ScoreWindow ten = WindowOf({5, 6}, {10}), four = WindowOf({5, 6}, {4});
   EXPECT_EQ(ways[0]->Body({&ten, &four})["token_ids_logprob"], Json({10, 4}));
-  const auto next = ways[0]->Read(
-      {&ten, &four},
-      R"({"text":"","output_ids":[4],"meta_info":{"output_token_ids_logprobs":
+  const auto next =
+      ways[0]->Read({&ten, &four},
+                    R"({"text":"","output_ids":[4],"meta_info":{"output_token_ids_logprobs":
       [[[-2.5,10,null],[-0.25,4,null]]],"output_token_logprobs":[[-0.25,4,null]]}})");
   EXPECT_DOUBLE_EQ(next[0]->logprob, -2.5);
   EXPECT_FALSE(next[0]->is_greedy);
@@ -231,9 +233,8 @@ TEST(SglangDialect, ReadsScores) {
     return R"({"output_ids":[1],"meta_info":{"input_token_logprobs":)" + own +
            R"(,"input_top_logprobs":)" + tops + "}}";
   };
-  const auto score = ways[1]->Read(
-      {&window}, reply("[[null,7,null],[-0.5,8,null],[-3,9,null]]",
-                       "[null,[[-0.5,8,null]],[[-2,4,null]]]"))[0];
+  const auto score = ways[1]->Read({&window}, reply("[[null,7,null],[-0.5,8,null],[-3,9,null]]",
+                                                    "[null,[[-0.5,8,null]],[[-2,4,null]]]"))[0];
   EXPECT_DOUBLE_EQ(score->logprob, -3.5);
   EXPECT_FALSE(score->is_greedy);
   EXPECT_THAT(Problem(*ways[1], window,

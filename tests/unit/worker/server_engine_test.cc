@@ -150,6 +150,17 @@ TEST_F(ServerEngine, TriesAgainWhatMayWorkAnotherTime) {
   EXPECT_EQ(server.requests(), 1 + 5);
 }
 
+// What is asked for fits into far less than a server may send.
+TEST_F(ServerEngine, AnAnswerIsNotLongerThanWhatWasAskedFor) {
+  std::atomic<int> calls{0};
+  TinyServer server(Serving([&](const std::string& body) -> TinyReply {
+    return calls++ == 0 ? Completion(body) : TinyReply{200, std::string(1 << 20, ' ')};
+  }));
+  const auto engine = Open(server, Json{{"retries", 0}});
+  EXPECT_THAT(CaughtText([&] { Run(engine.get(), {Question(5)}); }, ErrorKind::kInfrastructure),
+              HasSubstr("no answer after 1 attempts"));
+}
+
 TEST_F(ServerEngine, GivesUpAfterSoManyAttempts) {
   std::atomic<int> calls{0};
   TinyServer server(Serving([&](const std::string& body) -> TinyReply {

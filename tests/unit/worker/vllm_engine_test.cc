@@ -128,7 +128,8 @@ TEST_F(VllmEngine, ChoicesOfOneQuestionAreOneCall) {
   std::vector<Request> requests;
   for (int64_t doc = 0; doc < 3; ++doc) {
     for (int idx = 0; idx < 4; ++idx)
-      requests.push_back(Choice(doc, idx, fmt::format("question {}", doc), std::string(1, static_cast<char>('a' + idx))));
+      requests.push_back(Choice(doc, idx, fmt::format("question {}", doc),
+                                std::string(1, static_cast<char>('a' + idx))));
   }
   requests.push_back(requests[0]);
   requests.back().idx = 9;  // the same choice twice
@@ -192,7 +193,21 @@ TEST_F(VllmEngine, RollingWindowsAreSummed) {
   engine->Load(Checkpoint("a", 'a'));
   Request request = Text(1, "a text");
   request.kind = RequestKind::kLoglikelihoodRolling;
-  EXPECT_THAT(RefusalOf([&] { engine->Submit(1, request); }), HasSubstr("neither a BOS nor an EOS"));
+  EXPECT_THAT(RefusalOf([&] { engine->Submit(1, request); }),
+              HasSubstr("neither a BOS nor an EOS"));
+  WriteFileAtomic(folder_.path() / "a" / "tokenizer_config.json",
+                  R"({"tokenizer_class":"PreTrainedTokenizerFast","bos_token":"q"})");
+  engine->Load(folder_.path() / "a");
+  const Generation rolled = Run(engine.get(), {request}).at({1, 0});
+  EXPECT_NEAR(rolled.loglikelihood,
+              Run(engine.get(), {Choice(1, 0, "q", "a text")}).at({1, 0}).loglikelihood, 1e-9);
+  EXPECT_EQ(rolled.tokens_out, 6);
+  Request long_text = Text(2, std::string(1200, 'b'));  // beyond the context of 512
+  long_text.kind = RequestKind::kLoglikelihoodRolling;
+  EXPECT_EQ(Run(engine.get(), {long_text}).at({2, 0}).tokens_out, 1200);
+  Request nothing = Text(3, "");
+  nothing.kind = RequestKind::kLoglikelihoodRolling;
+  EXPECT_EQ(Run(engine.get(), {nothing}).at({3, 0}).loglikelihood, 0);
 }
 
 TEST_F(VllmEngine, TextsAreThoseOfTheServersTokens) {
@@ -244,9 +259,9 @@ TEST_F(VllmEngine, TheNextCheckpointIsExchangedInPlace) {
       steps.push_back(path);
   }
   steps.resize(5);
-  EXPECT_EQ(steps, (std::vector<std::string>{"/pause?mode=wait", "/collective_rpc",
-                                             "/reset_prefix_cache", "/update_weight_version",
-                                             "/resume"}));
+  EXPECT_EQ(steps,
+            (std::vector<std::string>{"/pause?mode=wait", "/collective_rpc", "/reset_prefix_cache",
+                                      "/update_weight_version", "/resume"}));
 }
 
 TEST_F(VllmEngine, AfterAnyFailureOrDoubtTheServerIsStartedAnew) {

@@ -27,8 +27,9 @@ struct Entry {
 // [logprob, token id, text or null].
 Entry EntryOf(const Json& json) {
   if (!json.is_array() || json.size() < 2 || !json[0].is_number() || !json[1].is_number_integer()) {
-    throw Error(ErrorKind::kInfrastructure,
-                fmt::format("{}: expected [logprob, token id, …], found {}", kSglangsReply, ToLine(json)));
+    throw Error(
+        ErrorKind::kInfrastructure,
+        fmt::format("{}: expected [logprob, token id, …], found {}", kSglangsReply, ToLine(json)));
   }
   const Entry entry{json[0].get<double>(), json[1].get<int32_t>()};
   if (!std::isfinite(entry.logprob) || entry.logprob > 1e-3) {
@@ -63,7 +64,8 @@ class SglangNextTokens : public ScoringWay {
                                          std::string_view body) const override {
     const Json reply = ParseJson(body, kSglangsReply);
     const auto chosen = Field<std::vector<int32_t>>(reply, "output_ids", kSglangsReply);
-    const auto steps = Field<std::vector<Json>>(MetaOf(reply), "output_token_ids_logprobs", kSglangsReply);
+    const auto steps =
+        Field<std::vector<Json>>(MetaOf(reply), "output_token_ids_logprobs", kSglangsReply);
     if (chosen.empty() || steps.empty() || !steps[0].is_array())
       throw Error(ErrorKind::kInfrastructure, fmt::format("{}: a list is empty", kSglangsReply));
     std::vector<std::optional<Score>> scores;
@@ -107,8 +109,8 @@ class SglangPrompt : public ScoringWay {
     const auto tops = Field<std::vector<Json>>(meta, "input_top_logprobs", kSglangsReply);
     if (own.size() < targets.size() || tops.size() != own.size()) {
       throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("{}: {} and {} log-probabilities for {} tokens", kSglangsReply, own.size(),
-                              tops.size(), targets.size()));
+                  fmt::format("{}: {} and {} log-probabilities for {} tokens", kSglangsReply,
+                              own.size(), tops.size(), targets.size()));
     }
     Score score;
     const size_t first = own.size() - targets.size();
@@ -116,13 +118,13 @@ class SglangPrompt : public ScoringWay {
       const Entry entry = EntryOf(own[first + i]);
       if (entry.token != targets[i] || !tops[first + i].is_array() || tops[first + i].empty()) {
         throw Error(ErrorKind::kInfrastructure,
-                    fmt::format("{}: found token {}, expected {} and the likeliest one", kSglangsReply,
-                                entry.token, targets[i]));
+                    fmt::format("{}: found token {}, expected {} and the likeliest one",
+                                kSglangsReply, entry.token, targets[i]));
       }
       const Entry best = EntryOf(tops[first + i][0]);
       score.logprob += entry.logprob;
-      const bool likeliest = best.token == targets[i] ||
-                             (best.logprob == entry.logprob && targets[i] < best.token);
+      const bool likeliest =
+          best.token == targets[i] || (best.logprob == entry.logprob && targets[i] < best.token);
       score.is_greedy = score.is_greedy && likeliest;
     }
     return {score};
@@ -190,16 +192,15 @@ void Sglang::Swap(const Caller& call, const std::filesystem::path& checkpoint,
                   const std::string& label) const {
   const char* path = "/update_weights_from_disk";
   const http_client::Response reply = call(
-      path,
-      {{"model_path", checkpoint.string()}, {"flush_cache", true}, {"weight_version", label}},
+      path, {{"model_path", checkpoint.string()}, {"flush_cache", true}, {"weight_version", label}},
       kSwapStepTimeout);
   if (!reply.ok())
     throw Error(ErrorKind::kInfrastructure, fmt::format("{}: {}", path, WhyNot(reply)));
   const Json answer = ParseJson(reply.body, path);
   if (!FieldOr(answer, "success", false, path)) {
-    throw Error(ErrorKind::kInfrastructure,
-                fmt::format("{}: {}", path,
-                            FieldOr<std::string>(answer, "message", "no success", path)));
+    throw Error(
+        ErrorKind::kInfrastructure,
+        fmt::format("{}: {}", path, FieldOr<std::string>(answer, "message", "no success", path)));
   }
 }
 

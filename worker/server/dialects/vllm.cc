@@ -141,8 +141,9 @@ class Prompt : public ScoringWay {
  private:
   static std::optional<int64_t> CachedTokens(const Json& reply) {
     const Json usage = FieldOr<Json>(reply, "usage", Json::object(), kVllmsReply);
-    const Json details =
-        usage.is_object() ? FieldOr<Json>(usage, "prompt_tokens_details", Json(), kVllmsReply) : Json();
+    const Json details = usage.is_object()
+                             ? FieldOr<Json>(usage, "prompt_tokens_details", Json(), kVllmsReply)
+                             : Json();
     if (!details.is_object() || !details.contains("cached_tokens")) return std::nullopt;
     return FieldOr<int64_t>(details, "cached_tokens", 0, kVllmsReply);
   }
@@ -153,8 +154,8 @@ class Prompt : public ScoringWay {
       throw Error(ErrorKind::kInfrastructure,
                   fmt::format("{}: no log-probability for a token of the prompt", kVllmsReply));
     }
-    const double own = Logprob(
-        Field<Json>(Field<Json>(entry, std::to_string(target), kVllmsReply), "logprob", kVllmsReply));
+    const double own = Logprob(Field<Json>(Field<Json>(entry, std::to_string(target), kVllmsReply),
+                                           "logprob", kVllmsReply));
     score->logprob += own;
     for (const auto& [id, value] : entry.items()) {
       const int64_t other = std::strtoll(id.c_str(), nullptr, 10);
@@ -200,9 +201,10 @@ class Vllm : public Dialect {
   // Seen with 0.32: on a processor the output layer is a packed copy. A swap renews the copy only
   // if the checkpoint has a tensor for it.
   std::string WhyNoSwap(bool on_gpu, bool tied) const override {
-    return on_gpu || !tied ? ""
-                           : "on a processor vLLM does not exchange an output layer that is tied to "
-                             "the embedding";
+    return on_gpu || !tied
+               ? ""
+               : "on a processor vLLM does not exchange an output layer that is tied to "
+                 "the embedding";
   }
   void Swap(const Caller& call, const std::filesystem::path& checkpoint,
             const std::string& label) const override;
@@ -266,16 +268,17 @@ bool TooOld(const std::string& version) {
 void Vllm::Learn(const Caller& call, ServerFacts* facts) const {
   const http_client::Response version = call("/version", Json(), kQuestionTimeout);
   if (version.ok()) {
-    facts->version = FieldOr<std::string>(ParseJson(version.body, "/version"), "version", "",
-                                          "/version");
+    facts->version =
+        FieldOr<std::string>(ParseJson(version.body, "/version"), "version", "", "/version");
   }
   if (TooOld(facts->version)) {
     throw Error(ErrorKind::kInput,
-                fmt::format("this is vLLM {}; the oldest that evald drives is 0.{}",
-                            facts->version, kOldestMinor),
+                fmt::format("this is vLLM {}; the oldest that evald drives is 0.{}", facts->version,
+                            kOldestMinor),
                 Install() + ", or use the engine 'openai'");
   }
-  const http_client::Response info = call("/server_info?config_format=json", Json(), kQuestionTimeout);
+  const http_client::Response info =
+      call("/server_info?config_format=json", Json(), kQuestionTimeout);
   if (!info.ok()) return;
   const Json json = ParseJson(info.body, "/server_info");
   const auto number = [&](const char* pointer, int fallback) {
