@@ -1,6 +1,7 @@
 """A server that speaks vLLM 0.32's protocol, as recorded from its CPU build: `serve FOLDER --uds=SOCKET ...`. The
 model is a function of the weights' bytes and of the last three tokens; a token is a byte. FAKE_FAULT (environment)
 names a fault; FAKE_NOTES a file to which each call and each start adds a line."""
+import functools
 import http.server
 import json
 import math
@@ -27,9 +28,14 @@ def weights_of(folder):
 
 
 def distribution(context):
+    return distribution_after(state["weights"], bytes(t % 256 for t in context[-3:]))
+
+
+@functools.cache
+def distribution_after(weights, last):
     values = {}
     for token in LETTERS:
-        key = state["weights"] + bytes(t % 256 for t in context[-3:]) + bytes([token])
+        key = weights + last + bytes([token])
         values[token] = 6 * (zlib.crc32(key) % 10007) / 10007 - (4 if token == END else 0)
     total = math.log(sum(math.exp(v) for v in values.values()))
     return {token: value - total for token, value in values.items()}
