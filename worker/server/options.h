@@ -48,7 +48,7 @@ struct Options {
   std::chrono::milliseconds request_timeout{600 * 1000};  ///< `request_seconds`
   std::chrono::milliseconds connect_timeout{10 * 1000};   ///< `connect_seconds`
   int retries = 5;   ///< of one request, on 429, 5xx and lost connections; once after a time-out
-  int restarts = 3;  ///< of a server that died, in all
+  int restarts = 3;  ///< of a server that died, for each checkpoint
 };
 
 /// `engine` is the engine's name in eval.yaml. Throws Error(kUsage).

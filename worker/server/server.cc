@@ -85,6 +85,7 @@ std::string Server::LogTail() const {
 
 void Server::Start(const std::filesystem::path& checkpoint) {
   process_.reset();
+  restarts_ = 0;
   checkpoint_ = checkpoint;
   ReadShape();
   StartProcess();
@@ -104,6 +105,7 @@ void Server::ReadShape() {
 std::string Server::WhyNoSwap(const std::filesystem::path& checkpoint) {
   if (!process_) return "the first checkpoint of this worker";
   if (!process_->running()) return "the server has ended";
+  if (!ready_) return "the server did not become ready";
   if (!options_.swap) return "switched off by `swap: false`";
   if (!shape_) return "the shape of the checkpoint before is not known";
   try {
@@ -119,6 +121,7 @@ std::string Server::WhyNoSwap(const std::filesystem::path& checkpoint) {
 
 void Server::Swap(const std::filesystem::path& checkpoint) {
   dialect_->Swap(AsCaller(), checkpoint, fmt::format("evald-{}", ++swaps_));
+  restarts_ = 0;
   checkpoint_ = checkpoint;
 }
 
@@ -161,6 +164,7 @@ void Server::RequireProgram(const Launch& launch) const {
 void Server::StartProcess() {
   url_ = options_.base_url;
   facts_ = {};
+  ready_ = false;
   if (starts()) {
     LaunchSetup setup;
     setup.checkpoint = checkpoint_;
@@ -181,6 +185,7 @@ void Server::StartProcess() {
   AskForModel();
   if (facts_.max_length == 0) ReadConfig();
   dialect_->Learn(AsCaller(), &facts_);
+  ready_ = true;
 }
 
 void Server::ThrowEnded() {

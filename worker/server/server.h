@@ -103,6 +103,7 @@ class Server {
   std::string url_;
   std::filesystem::path socket_;  ///< empty: the server listens on a port
   ServerFacts facts_;
+  bool ready_ = false;  ///< the last start came to its end
   int restarts_ = 0;
   int swaps_ = 0;
   std::mt19937 random_{std::random_device{}()};  ///< for pauses only
