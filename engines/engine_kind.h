@@ -49,6 +49,8 @@ struct EngineKind {
   bool takes_weights = false;
   GpuUse gpus = GpuUse::kNone;
   ServerUse server = ServerUse::kNone;
+  /// The program of that server that `evald doctor` looks for on PATH; null for none
+  const char* program = nullptr;
   PromptForm prompts = PromptForm::kText;
   /// The engine computes a prefix that requests of a trial share once. Another trial computes it
   /// again

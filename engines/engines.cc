@@ -9,7 +9,9 @@
 
 // Every engine, in the order in which messages name them. `Native` is described by NativeKind() in
 // native.cc.
-#define EVALD_ENGINES(engine) engine(Native) engine(Openai) engine(Replay) engine(Emulated)
+#define EVALD_ENGINES(engine)                                                                  \
+  engine(Native) engine(Vllm) engine(Sglang) engine(LlamaServer) engine(Openai) engine(Replay) \
+      engine(Emulated)
 
 namespace evald {
 

@@ -1,4 +1,4 @@
-// The engine that asks a server with an OpenAI-compatible completions API: worker/openai/.
+// The engine that asks a server with an OpenAI-compatible completions API: worker/server/.
 #include <fmt/format.h>
 
 #include "engines/engine_kind.h"
@@ -24,7 +24,8 @@ EngineKind OpenaiKind() {
   using Form = SettingForm;
   using namespace setting_limits;
   EngineKind kind;
-  kind.name = kind.maker = "openai";
+  kind.name = "openai";
+  kind.maker = "server";
   kind.takes_weights = true;
   kind.server = ServerUse::kStartedOrGiven;
   kind.prompts = PromptForm::kAsSet;

@@ -47,6 +47,8 @@ enum class Proxy { kEnvironment, kNone };
 struct Request {
   std::string method = "GET";  ///< POST, PUT and PATCH send `body`, others send none
   std::string url;
+  /// If not empty, the call goes to this Unix socket, whatever host the URL names
+  std::filesystem::path unix_socket;
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;  ///< names and values
   std::string bearer_token;                                  ///< "": none is sent

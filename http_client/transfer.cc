@@ -66,7 +66,11 @@ void Transfer::SetRoute() {
   Set(handle(), CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   Set(handle(), CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   const bool here = IsLoopback(ParseUrl(request_.url));
-  if (here || request_.proxy == Proxy::kNone) Set(handle(), CURLOPT_PROXY, "");
+  const bool direct = here || !request_.unix_socket.empty() || request_.proxy == Proxy::kNone;
+  if (direct) Set(handle(), CURLOPT_PROXY, "");
+  if (!request_.unix_socket.empty()) {
+    Set(handle(), CURLOPT_UNIX_SOCKET_PATH, request_.unix_socket.c_str());
+  }
   if (!request_.ca_file.empty()) {
     Set(handle(), CURLOPT_CAINFO, request_.ca_file.c_str());
     Set(handle(), CURLOPT_CAPATH, nullptr);  // else the system's are trusted too

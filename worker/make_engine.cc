@@ -8,8 +8,8 @@
 #include "evald/error.h"
 #include "worker/emulated/emulated_engine.h"
 #include "worker/native_devices.h"
-#include "worker/openai/openai_engine.h"
 #include "worker/replay/replay_engine.h"
+#include "worker/server/server_engine.h"
 
 namespace evald {
 namespace {
@@ -21,7 +21,7 @@ struct Maker {
 
 constexpr Maker kMakers[] = {
     {"native", MakeNativeEngineFor},
-    {"openai", MakeOpenaiEngine},
+    {"server", MakeServerEngine},
     {"replay", MakeReplayEngine},
     {"emulated", MakeEmulatedEngine},
 };

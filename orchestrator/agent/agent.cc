@@ -14,6 +14,7 @@
 #include "base/names.h"
 #include "base/own_folder.h"
 #include "base/random_id.h"
+#include "base/socket_directory.h"
 #include "base/version.h"
 #include "evald/error.h"
 #include "orchestrator/agent/clock_offset.h"
@@ -24,7 +25,6 @@
 #include "orchestrator/fleet/local_agent.h"
 #include "orchestrator/fleet/local_host.h"
 #include "orchestrator/fleet/loop.h"
-#include "orchestrator/fleet/socket_directory.h"
 #include "orchestrator/staging/flock.h"
 #include "orchestrator/staging/free_space.h"
 

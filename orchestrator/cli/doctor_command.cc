@@ -9,6 +9,7 @@
 #include "base/own_folder.h"
 #include "base/print.h"
 #include "base/text.h"
+#include "engines/engines.h"
 #include "metrics/sandbox/sandbox.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/service_checks.h"
@@ -90,6 +91,51 @@ std::vector<Check> CheckGpus(const std::filesystem::path& binaries) {
   return checks;
 }
 
+// The path of a program on PATH; "" if it is not there.
+std::filesystem::path OnPath(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  for (const std::string& folder : Split(path == nullptr ? "" : path, ':')) {
+    const std::filesystem::path found = std::filesystem::path(folder) / program;
+    if (::access(found.c_str(), X_OK) == 0) return found;
+  }
+  return {};
+}
+
+// The version of a program of a Python environment, by the name of its folder <name>-<version>
+// .dist-info: to start such a program takes seconds. "" if there is none.
+std::string InstalledVersion(const std::filesystem::path& program) {
+  std::error_code ignored;
+  const auto real = std::filesystem::canonical(program, ignored);
+  const std::string prefix = program.filename().string() + "-", suffix = ".dist-info";
+  for (const auto& python :
+       std::filesystem::directory_iterator(real.parent_path().parent_path() / "lib", ignored)) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(python.path() / "site-packages", ignored)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with(prefix) && name.ends_with(suffix))
+        return name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+    }
+  }
+  return "";
+}
+
+// Servers that engines start. None is needed.
+Check CheckServers() {
+  std::vector<std::string> found, missing;
+  for (const EngineKind& kind : Engines()) {
+    if (kind.program == nullptr) continue;
+    const std::filesystem::path path = OnPath(kind.program);
+    if (path.empty()) {
+      missing.emplace_back(kind.program);
+      continue;
+    }
+    const std::string version = InstalledVersion(path);
+    found.push_back(path.string() + (version.empty() ? "" : " (" + version + ")"));
+  }
+  if (!missing.empty()) found.push_back("not on PATH: " + Join(missing, ", "));
+  return {"servers", true, Join(found, "; ")};
+}
+
 struct Flags {
   std::string staging_root;
   ClientFlags client;
@@ -104,6 +150,7 @@ ExitStatus Doctor(const Common& common, const Flags& flags) {
       CheckCache(),
       CheckPrograms(common.binaries)};
   for (Check& check : CheckGpus(common.binaries)) checks.push_back(std::move(check));
+  checks.push_back(CheckServers());
   for (const SandboxProbe& probe : ProbeSandbox({})) {
     checks.push_back({"sandbox: " + probe.what, probe.available, probe.detail});
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "engines/engines.h"
 #include "evald/error.h"
 #include "orchestrator/config/sections.h"
 
@@ -92,6 +93,20 @@ void ReadEngineKeys(YamlSection& top, ServeConfig* config) {
   }
 }
 
+// The engines that start a server of evald's choice.
+void ReadAllowedEngines(YamlSection& top, ServeConfig* config) {
+  std::vector<std::string> known;
+  for (const EngineKind& kind : Engines()) {
+    if (kind.server == ServerUse::kStarted) known.emplace_back(kind.name);
+  }
+  config->allow_engines = top.Strings("allow_engines");
+  for (const std::string& name : config->allow_engines) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      top.Refuse("allow_engines",
+                 fmt::format("found '{}', expected any of {}", name, Join(known, ", ")));
+  }
+}
+
 void ReadAccess(YamlSection& top, const fs::path& file, ServeConfig* config) {
   if (auto tls = top.Section("tls")) {
     const auto certificate = tls->String("certificate"), key = tls->String("key");
@@ -108,6 +123,7 @@ void ReadAccess(YamlSection& top, const fs::path& file, ServeConfig* config) {
   config->engine_urls = top.Strings("engine_urls");
   ReadEngineKeys(top, config);
   config->allow_commands = top.Boolean("allow_commands").value_or(false);
+  ReadAllowedEngines(top, config);
   if (auto quotas = top.Section("quotas")) {
     const auto runs = quotas->Integer("runs_per_user", 1, 1'000'000);
     const auto unused = quotas->Integer("unused_runs_per_user", 0, 1'000'000);

@@ -48,11 +48,12 @@ struct ServeConfig {
   std::vector<std::string> engine_urls;
   std::map<std::string, std::string> engine_keys;  ///< by URL: the variable with that server's key
   bool allow_commands = false;
-  int runs_per_user_max = 1000;   ///< runs that are not over
-  int unused_per_user_max = 100;  ///< runs kept that ended before anything was computed
-  int paused_per_user_max = 8;    ///< runs that were paused at work
-  int watches_per_user_max = 16;  ///< registered watches
-  int submit_priority_max = 50;   ///< the highest priority for the role submit
+  std::vector<std::string> allow_engines;  ///< engines that may start their server
+  int runs_per_user_max = 1000;            ///< runs that are not over
+  int unused_per_user_max = 100;           ///< runs kept that ended before anything was computed
+  int paused_per_user_max = 8;             ///< runs that were paused at work
+  int watches_per_user_max = 16;           ///< registered watches
+  int submit_priority_max = 50;            ///< the highest priority for the role submit
   std::vector<ServeWatch> watches;
   std::vector<ServeWebhook> webhooks;
 };

@@ -45,6 +45,16 @@ void CheckVariable(const std::string& key, const Json& value, const EngineConfig
          "'engine_keys'");
 }
 
+// An engine that starts a server program, whoever chose the command.
+void CheckServer(const EngineConfig& engine, const EngineAccess& access) {
+  const bool listed =
+      std::find(access.engines.begin(), access.engines.end(), engine.name) != access.engines.end();
+  if (engine.kind().server != ServerUse::kStarted || access.commands || listed) return;
+  Refuse("name",
+         fmt::format("this service does not start the engine '{}' for submitted runs", engine.name),
+         "list it under 'allow_engines' in the service's configuration");
+}
+
 void CheckSettings(const EngineConfig& engine) {
   const auto wrong = FindSettingProblem(engine.name, engine.settings);
   if (!wrong) return;
@@ -61,6 +71,7 @@ void CheckSettings(const EngineConfig& engine) {
 }  // namespace
 
 void CheckEngineIsAllowed(const EngineConfig& engine, const EngineAccess& access) {
+  CheckServer(engine, access);
   for (const EngineSetting& setting : engine.kind().settings) {
     const Json value = engine.settings.value(setting.key, Json());
     if (value.is_null()) continue;

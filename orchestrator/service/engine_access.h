@@ -17,6 +17,8 @@ struct EngineAccess {
   /// key. No other variable is sent anywhere.
   std::map<std::string, std::string> keys;
   bool commands = false;  ///< commands of runs may be started, and any server called
+  /// Engines that may start their server, with a command of evald's own.
+  std::vector<std::string> engines = {};
 };
 
 /// Throws Error(kUsage) "key 'engine.x': ..." for settings that a submitted run may not have, and

@@ -6,12 +6,12 @@
 
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "base/socket_directory.h"
 #include "checkpoint/layout.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/config/sections.h"
 #include "orchestrator/config/worker_devices.h"
 #include "orchestrator/fleet/local_host.h"
-#include "orchestrator/fleet/socket_directory.h"
 #include "orchestrator/report/progress.h"
 #include "orchestrator/service/fleet.h"
 #include "orchestrator/service/process_id.h"

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "evald/generation.h"
-#include "worker/openai/completions.h"
+#include "worker/server/completions.h"
 
 namespace {
 
@@ -23,9 +23,9 @@ void ReadLine(std::string_view text) {
 
 void ReadReply(std::string_view text) {
   using namespace evald;
-  if (!IsUtf8(openai::ErrorText(text))) std::abort();
+  if (!IsUtf8(server::ErrorText(text))) std::abort();
   try {
-    if (!IsUtf8(openai::ParseCompletion(text).text)) std::abort();
+    if (!IsUtf8(server::ParseCompletion(text).text)) std::abort();
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInfrastructure) std::abort();
   }

@@ -93,6 +93,7 @@ class Hostile(Service):
             "one that begins like a listed one": {"engine": openai(base_url="http://127.0.0.1:90")},
             "one whose user looks like a listed one": {"engine": openai(base_url="http://127.0.0.1:9@evil.example")},
             "one behind dots": {"engine": openai(base_url="http://127.0.0.1:9/../admin")},
+            "an engine that starts a server": {"engine": {"name": "vllm"}, "checkpoint": str(inside)},
             "a program": {"engine": openai(command=["/bin/sh"])},
             "a program's environment": {"engine": openai(base_url="http://127.0.0.1:9", environment={"LD_PRELOAD": "/tmp/x.so"})},
         }.items():
@@ -100,7 +101,7 @@ class Hostile(Service):
                 body = json.dumps({"config": {"tasks": ["sums"], "task_dirs": [str(inside)], "engine": {"name": "emulated"}, **config}})
                 status, _, answer = self.ask("POST", "/v1/runs", body, Content_Type="application/json")
                 self.assertEqual(status, 422, answer)
-                self.assertRegex(answer, b"outside the folders|does not call|does not start commands")
+                self.assertRegex(answer, b"outside the folders|does not call|does not start ")
         watch = {"checkpoints": str(outside), "config": {"tasks": ["sums"], "task_dirs": [str(inside)], "engine": {"name": "emulated"}}}
         status, _, answer = self.ask("POST", "/v1/watches", json.dumps(watch), Content_Type="application/json")
         self.assertEqual(status, 422)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "engines/engines.h"
 
 namespace evald {
@@ -19,6 +20,12 @@ Settings::Settings(const std::string& engine, const Json& settings)
 bool Settings::Has(const std::string& key) const {
   const auto found = json_.find(key);
   return found != json_.end() && !found->is_null();
+}
+
+uint64_t Settings::Bytes(const std::string& key) const {
+  const Json value = Get<Json>(key, Json());
+  if (value.is_string()) return ParseBytes(value.get<std::string>());
+  return Get<uint64_t>(key, 0);
 }
 
 void Settings::Refuse(const std::string& key, const std::string& expected,

@@ -50,6 +50,9 @@ class Settings {
     }
   }
 
+  /// A number of bytes, given as a number or as text such as "2GiB"; 0 if it is absent.
+  uint64_t Bytes(const std::string& key) const;
+
   /// Throws "engine 'x': key 'k': found ..., expected <expected>". For problems that show only
   /// where the engine runs: a file that does not exist, a variable that is not set.
   [[noreturn]] void Refuse(const std::string& key, const std::string& expected,

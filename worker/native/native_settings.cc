@@ -13,12 +13,6 @@
 namespace evald::native {
 namespace {
 
-uint64_t ReadBytes(const Settings& settings, const std::string& key) {
-  const Json value = settings.Get<Json>(key, Json());
-  if (value.is_string()) return ParseBytes(value.get<std::string>());
-  return settings.Get<uint64_t>(key, 0);
-}
-
 void CheckKernels(const std::string& kernels) {
   try {
     SelectKernels(kernels);
@@ -34,7 +28,7 @@ NativeSettings ReadNativeSettings(const Json& json) {
   const Settings settings("native", json);
   NativeSettings read;
   read.max_length = settings.Get("max_length", read.max_length);
-  read.kv_cache = ReadBytes(settings, "kv_cache");
+  read.kv_cache = settings.Bytes("kv_cache");
   if (settings.Has("concurrency")) read.concurrency = settings.Require<int>("concurrency");
   if (settings.Has("chunk")) read.chunk = settings.Require<int>("chunk");
   read.kernels = settings.Get<std::string>("kernels", read.kernels);

@@ -96,20 +96,6 @@ RequestPlan PlanGeneration(const Request& request, const PlanLimits& limits) {
   return plan;
 }
 
-// HFLM._loglikelihood_tokens: (context + continuation)[-(max_length + 1):][:-1].
-ScoreWindow Window(const Tokens& context, const Tokens& continuation, int max_length,
-                   int* truncated) {
-  Tokens all = context;
-  all.insert(all.end(), continuation.begin(), continuation.end());
-  const size_t kept = std::min(all.size(), static_cast<size_t>(max_length) + 1);
-  *truncated = static_cast<int>(all.size() - kept);
-  ScoreWindow window;
-  window.tokens.assign(all.end() - static_cast<int64_t>(kept), all.end() - 1);
-  window.targets = continuation;
-  window.score_from = static_cast<int>(window.tokens.size() - continuation.size());
-  return window;
-}
-
 RequestPlan PlanScoring(const Request& request, const PlanLimits& limits) {
   const Tokens& continuation = request.continuation_tokens;
   if (request.context_tokens.empty()) Refuse(request, "the context has no tokens");
@@ -120,14 +106,12 @@ RequestPlan PlanScoring(const Request& request, const PlanLimits& limits) {
   }
   RequestPlan plan;
   plan.windows.push_back(
-      Window(request.context_tokens, continuation, limits.max_length, &plan.truncated));
+      WindowOf(request.context_tokens, continuation, limits.max_length, &plan.truncated));
   plan.tokens_out = static_cast<int>(continuation.size());
   plan.tokens_in = static_cast<int>(plan.windows[0].tokens.size()) + 1 - plan.tokens_out;
   return plan;
 }
 
-// lm_eval.utils.get_rolling_token_windows with context_len 1, then make_disjoint_window: each
-// window except the first sees only as many tokens before its own as fit.
 RequestPlan PlanRolling(const Request& request, const PlanLimits& limits) {
   const Tokens& all = request.context_tokens;
   RequestPlan plan;
@@ -143,23 +127,8 @@ RequestPlan PlanRolling(const Request& request, const PlanLimits& limits) {
                        limits.prefix_token, limits.vocab_size - 1),
            "name a token of the vocabulary as bos_token in tokenizer_config.json");
   }
-  const auto length = static_cast<size_t>(limits.max_length);
-  for (size_t begin = 0; begin < all.size();) {
-    const size_t end = std::min(all.size(), begin + length);
-    Tokens context;
-    if (begin == 0) {
-      context = {limits.prefix_token};
-    } else {
-      const auto first = static_cast<int64_t>(end - length) - 1;
-      context.assign(all.begin() + first, all.begin() + static_cast<int64_t>(begin));
-    }
-    const Tokens scored(all.begin() + static_cast<int64_t>(begin),
-                        all.begin() + static_cast<int64_t>(end));
-    int dropped = 0;
-    plan.tokens_in += static_cast<int>(context.size());
-    plan.windows.push_back(Window(context, scored, limits.max_length, &dropped));
-    begin = end;
-  }
+  plan.windows = RollingWindows(all, limits.prefix_token, limits.max_length);
+  for (const ScoreWindow& window : plan.windows) plan.tokens_in += window.score_from + 1;
   plan.tokens_out = static_cast<int>(all.size());
   return plan;
 }

@@ -6,16 +6,9 @@
 
 #include "checkpoint/generation_config.h"
 #include "evald/request.h"
+#include "worker/engine/score_window.h"
 
 namespace evald::native {
-
-/// A sequence of tokens. The tokens at its end are scored: the logits after tokens[score_from + i]
-/// give the probability of targets[i].
-struct ScoreWindow {
-  std::vector<int32_t> tokens;
-  std::vector<int32_t> targets;
-  int score_from = 0;
-};
 
 /// A request as token sequences, cut to the context length like in lm-evaluation-harness's `hf`
 /// backend (lm_eval 0.4.13, HFLM).

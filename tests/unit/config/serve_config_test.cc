@@ -81,12 +81,20 @@ TEST_F(ServeConfigTest, AKeyBelongsToAListedServer) {
               HasSubstr("expected the name of a variable"));
 }
 
+TEST_F(ServeConfigTest, EnginesThatStartAServerAreAllowedByName) {
+  EXPECT_EQ(Read("allow_engines: [vllm, llama-server]\n").allow_engines,
+            (std::vector<std::string>{"vllm", "llama-server"}));
+  EXPECT_THAT(Problem("allow_engines: [openai]\n"),
+              HasSubstr("found 'openai', expected any of vllm, sglang, llama-server"));
+}
+
 TEST_F(ServeConfigTest, AloneItListensOnLoopback) {
   const ServeConfig config = ReadServeConfig("", {"listen=127.0.0.1:0"});
   EXPECT_EQ(config.address, "127.0.0.1");
   EXPECT_EQ(config.port, 0);
   EXPECT_TRUE(config.engine_urls.empty());
   EXPECT_FALSE(config.allow_commands);
+  EXPECT_TRUE(config.allow_engines.empty());
   EXPECT_EQ(config.runs_per_user_max, 1000);
   EXPECT_EQ(config.submit_priority_max, 50);
 }

@@ -22,7 +22,8 @@ TEST(Engines, EachHasAKeyOnce) {
     for (const EngineSetting& setting : kind.settings)
       EXPECT_TRUE(keys.insert(setting.key).second) << kind.name << " " << setting.key;
   }
-  EXPECT_EQ(EngineNames(), (std::vector<std::string>{"native", "openai", "replay", "emulated"}));
+  EXPECT_EQ(EngineNames(), (std::vector<std::string>{"native", "vllm", "sglang", "llama-server",
+                                                     "openai", "replay", "emulated"}));
   EXPECT_EQ(EngineNamed("replay").SettingKeys(), std::vector<std::string>{"generations"});
 }
 
@@ -101,9 +102,10 @@ std::string RowOf(const EngineKind& kind) {
                                                        : "not used";
   // A server holds one checkpoint, and is believed to score once it has passed a self-test.
   const bool has_server = kind.server != ServerUse::kNone;
-  const std::string another = !kind.takes_weights ? "not used"
-                              : has_server        ? "needs a new server"
-                                                  : "loaded in place";
+  const std::string another = !kind.takes_weights       ? "not used"
+                              : kind.HasSetting("swap") ? "exchanged in place, or a new server"
+                              : has_server              ? "needs a new server"
+                                                        : "loaded in place";
   return "| " +
          Join({kind.name, checkpoint, another, WordOf(kind.gpus), WordOf(kind.server),
                WordOf(kind.prompts), has_server ? "after a self-test" : "yes",

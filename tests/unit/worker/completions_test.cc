@@ -1,4 +1,4 @@
-#include "worker/openai/completions.h"
+#include "worker/server/completions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include "tests/unit/support/caught.h"
 #include "tests/unit/support/temporary_folder.h"
 
-namespace evald::openai {
+namespace evald::server {
 namespace {
 
 using testing::HasSubstr;
@@ -179,4 +179,4 @@ TEST(GenerationOf, SaysWhyItEnded) {
 }
 
 }  // namespace
-}  // namespace evald::openai
+}  // namespace evald::server

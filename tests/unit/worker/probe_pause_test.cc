@@ -1,9 +1,9 @@
 // The pauses between questions to a server whether it is ready.
 #include <gtest/gtest.h>
 
-#include "worker/openai/server.h"
+#include "worker/server/server.h"
 
-namespace evald::openai {
+namespace evald::server {
 namespace {
 
 using std::chrono::milliseconds;
@@ -34,4 +34,4 @@ TEST(ProbePause, AServerThatWasStartedHereIsAskedOften) {
 }
 
 }  // namespace
-}  // namespace evald::openai
+}  // namespace evald::server

@@ -1,4 +1,4 @@
-#include "worker/openai/self_test.h"
+#include "worker/server/self_test.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "tests/unit/support/temporary_folder.h"
 #include "tiny_tokenizer.h"
 
-namespace evald::openai {
+namespace evald::server {
 namespace {
 
 using test::Fault;
@@ -74,4 +74,4 @@ TEST(SumLogprobs, OfAPartOfThePrompt) {
 }
 
 }  // namespace
-}  // namespace evald::openai
+}  // namespace evald::server

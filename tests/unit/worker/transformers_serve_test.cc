@@ -14,8 +14,8 @@
 #include "base/jsonl.h"
 #include "support.h"
 #include "tests/unit/support/temporary_folder.h"
-#include "worker/openai/completions.h"
-#include "worker/openai/openai_engine.h"
+#include "worker/server/completions.h"
+#include "worker/server/server_engine.h"
 
 namespace evald {
 namespace {
@@ -63,7 +63,7 @@ TEST(TransformersServe, GivesTheTextThatTransformersGenerates) {
                       {"model", "{checkpoint}"},
                       {"concurrency", 1},
                       {"stops_max", 64}};
-  const auto engine = MakeOpenaiEngine({"openai", settings, "cpu:0", 1, 1});
+  const auto engine = MakeServerEngine({"openai", settings, "cpu:0", 1, 1});
   engine->Load(checkpoint);
   EXPECT_EQ(engine->LoadReport()["scoring"]["offered"], false);
   for (size_t i = 0; i < prompts.size(); ++i) {
@@ -78,7 +78,7 @@ TEST(TransformersServe, GivesTheTextThatTransformersGenerates) {
   while (engine->pending() > 0) {
     for (const Finished& one : engine->Step(std::chrono::milliseconds(100))) {
       std::string text = expected[one.tag];
-      if (one.tag % 2 == 1) openai::CutAtStop({"\n", "e"}, &text);
+      if (one.tag % 2 == 1) server::CutAtStop({"\n", "e"}, &text);
       EXPECT_EQ(one.generation.text, text) << prompts[one.tag];
       EXPECT_GT(one.generation.tokens_in, 0);
       ++answered;
