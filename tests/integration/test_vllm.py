@@ -17,6 +17,19 @@ CHECKPOINTS = QUICKSTART / "checkpoints"
 VLLM = shutil.which(os.environ.get("EVALD_VLLM", "vllm"))
 LIMIT = int(os.environ.get("EVALD_VLLM_LIMIT", "12"))  # documents of each task
 TASKS = ("quickstart_code", "quickstart_math", "quickstart_choice")
+# Choices of several tokens, which are scored in another way than those of one, and rolling log-likelihoods.
+MORE_TASKS = {
+    "words": """output_type: multiple_choice
+doc_to_text: "{{question.strip()}}\\nAnswer:"
+doc_to_choice: "{{[choices[0] ~ ' the old', choices[1] ~ ' the old', choices[2] ~ ' the old', choices[3] ~ ' the old']}}"
+doc_to_target: answer
+metric_list: [{metric: acc, aggregation: mean, higher_is_better: true}]
+""",
+    "rolling": """output_type: loglikelihood_rolling
+doc_to_text: ""
+doc_to_target: "{{question}} {{choices[0]}}"
+metric_list: [{metric: bits_per_byte}]
+"""}
 
 
 def why_not():
@@ -78,8 +91,15 @@ class Vllm(ServiceCase):
         return [EXAMPLE, *self.arguments(name, f"engine.command={json.dumps([VLLM])}", "engine.dtype=float32",
                                          "engine.kv_cache=1GiB", *settings, tasks=tasks)]
 
-    def native(self, name="native", *settings):
-        document = self.run_done(QUICKSTART / "eval.yaml", *self.arguments(name, *settings))
+    def write_more_tasks(self):
+        data = QUICKSTART / "data" / "choice" / "test.jsonl"
+        for name, text in MORE_TASKS.items():
+            (self.tasks / f"{name}.yaml").write_text(
+                f"task: {name}\ndataset_path: json\ndataset_kwargs: {{data_files: {{test: {data}}}}}\n"
+                f"test_split: test\nmetadata: {{version: 1.0}}\n{text}")
+
+    def native(self, name="native", *settings, tasks=TASKS):
+        document = self.run_done(QUICKSTART / "eval.yaml", *self.arguments(name, *settings, tasks=tasks))
         return scores(document), self.answers(name)
 
     def answers(self, name):
@@ -126,8 +146,13 @@ class Vllm(ServiceCase):
         return found
 
     def test_scores_and_answers_are_the_native_engines_also_after_a_kill(self):
-        expected_scores, expected = self.native()
-        process = self.start("run", *self.vllm("served"), "--json", "--quiet")
+        self.write_more_tasks()
+        tasks = (*TASKS, *MORE_TASKS)
+        more = f"task_dirs={json.dumps([str(QUICKSTART / 'tasks'), str(self.tasks)])}"
+        expected_scores, expected = self.native("native", more, tasks=tasks)
+        lengths = {answer["tokens_out"] for (task, *_), answer in expected.items() if task == "words"}
+        self.assertGreater(max(lengths), 1, "choices of several tokens")
+        process = self.start("run", *self.vllm("served", more, tasks=tasks), "--json", "--quiet")
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)
         folder = self.folder / "runs" / "served"
@@ -148,7 +173,10 @@ class Vllm(ServiceCase):
         self.assertIn("the server ended (signal 9); start 1 of 3", log)
         self.assertEqual(self.servers(), [], "no server outlives the run")
         self.check_answers(self.answers("served"), expected)
-        self.assertEqual(scores(json.loads(out)), expected_scores)
+        found_scores = scores(json.loads(out))
+        for results in (found_scores, expected_scores):  # a perplexity shows the last bits of its log-likelihoods
+            del results["results"]["rolling"]
+        self.assertEqual(found_scores, expected_scores)
         load, = self.loads(folder)
         ways = {way["name"]: way["right"] for way in load["scoring"]["ways"]}
         self.assertEqual(ways, {"next token": True, "prompt, cached": True, "prompt": True}, load)
