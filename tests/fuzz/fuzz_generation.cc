@@ -7,6 +7,7 @@
 #include "evald/error.h"
 #include "evald/generation.h"
 #include "worker/server/completions.h"
+#include "worker/server/dialect.h"
 
 namespace {
 
@@ -31,11 +32,29 @@ void ReadReply(std::string_view text) {
   }
 }
 
+// The reply as the answer to a call for scores, in every way of every server.
+void ReadScores(std::string_view text) {
+  using namespace evald;
+  static const ScoreWindow kWindow{{5, 6, 7, 8}, {9}, 3};
+  for (const char* engine : {"vllm", "sglang", "openai"}) {
+    for (const auto& way : server::MakeDialect(engine)->ScoringWays({})) {
+      try {
+        for (const auto& score : way->Read({&kWindow}, text)) {
+          if (score && !(score->logprob <= 1)) std::abort();
+        }
+      } catch (const Error& e) {
+        if (e.kind() != ErrorKind::kInput && e.kind() != ErrorKind::kInfrastructure) std::abort();
+      }
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   ReadLine(text);
   ReadReply(text);
+  ReadScores(text);
   return 0;
 }

@@ -26,6 +26,15 @@ std::vector<std::unique_ptr<ScoringWay>> Dialect::ScoringWays(const CompletionsS
   return ways;
 }
 
+int IntegerAt(const Json& json, std::initializer_list<const char*> keys) {
+  const Json* at = &json;
+  for (const char* key : keys) {
+    if (!at->is_object() || !at->contains(key)) return 0;
+    at = &(*at)[key];
+  }
+  return at->is_number_integer() ? at->get<int>() : 0;
+}
+
 std::unique_ptr<Dialect> MakeDialect(const std::string& engine) {
   for (const Maker& maker : kMakers) {
     if (maker.engine == engine) return maker.make();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -85,6 +86,9 @@ class Dialect {
   virtual void Swap(const Caller& /*call*/, const std::filesystem::path& /*checkpoint*/,
                     const std::string& /*label*/) const {}
 };
+
+/// The integer below these keys of nested objects; 0 if there is none.
+int IntegerAt(const Json& json, std::initializer_list<const char*> keys);
 
 /// The dialect of an engine (its name in eval.yaml). Throws std::logic_error for an engine without
 /// a server.

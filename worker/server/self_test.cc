@@ -139,6 +139,11 @@ double SumLogprobs(const Completion& completion, size_t begin, size_t end, bool*
       throw Error(ErrorKind::kInfrastructure,
                   fmt::format("the server's reply has no log-probability for token {}", i));
     }
+    if (!std::isfinite(token.logprob) || token.logprob > 1e-3) {
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("the server's reply has the log-probability {} for token {}",
+                              token.logprob, i));
+    }
     sum += token.logprob;
     *is_greedy = *is_greedy && token.logprob >= token.best;
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "evald/error.h"
@@ -10,6 +12,7 @@
 namespace evald::server {
 namespace {
 
+constexpr int kConcurrencyMax = 4096;
 constexpr int kConcurrency = 8;  // of a server that does not say how much it computes at once
 
 std::vector<std::string> GpusOf(const std::string& device) {
@@ -39,7 +42,8 @@ Serving::Serving(const EngineOptions& options)
 
 int Serving::concurrency() const {
   if (options_.concurrency > 0) return options_.concurrency;
-  return server_.facts().concurrency > 0 ? server_.facts().concurrency : kConcurrency;
+  const int most = server_.facts().concurrency;
+  return most > 0 ? std::min(most, kConcurrencyMax) : kConcurrency;
 }
 
 void Serving::StartServer(const std::filesystem::path& directory) {

@@ -176,6 +176,14 @@ TEST(VllmDialect, LearnsVersionAndLimits) {
   script.Add("/version", R"({"version":"0.9.2"})");
   EXPECT_THAT(RefusalOf([&] { MakeVllmDialect()->Learn(script.AsCaller(), &facts); }),
               HasSubstr("0.9.2"));
+  for (const char* odd :
+       {"null", "[]", R"({"vllm_config":[1],"vllm_env":{"VLLM_MAX_STOP_STRINGS":"4"}})"}) {
+    Script other;
+    other.Add("/server_info?config_format=json", odd);
+    ServerFacts none;
+    MakeVllmDialect()->Learn(other.AsCaller(), &none);
+    EXPECT_EQ(none.concurrency + none.stops_max, 0) << odd;
+  }
   for (const char* fine : {"0.33.1", "1.0.0", "dev"}) {
     script.Add("/version", std::string(R"({"version":")") + fine + "\"}");
     EXPECT_NO_THROW(MakeVllmDialect()->Learn(script.AsCaller(), &facts)) << fine;

@@ -44,12 +44,8 @@ class LlamaServer : public Dialect {
     const http_client::Response reply = call("/props", Json(), kQuestionTimeout);
     if (!reply.ok()) return;
     const Json props = ParseJson(reply.body, "/props");
-    const auto number = [&](const char* pointer) {
-      const Json value = props.value(Json::json_pointer(pointer), Json());
-      return value.is_number_integer() ? value.get<int>() : 0;
-    };
-    facts->concurrency = number("/total_slots");
-    const int context = number("/default_generation_settings/n_ctx");
+    facts->concurrency = IntegerAt(props, {"total_slots"});
+    const int context = IntegerAt(props, {"default_generation_settings", "n_ctx"});
     if (context > 0) facts->max_length = context;
     facts->version = FieldOr<std::string>(props, "build_info", "", "/props");
   }

@@ -1,7 +1,7 @@
-// SGLang's server (sglang.launch_server). Written from its source, version 0.5.23; not run.
-// Requests: python/sglang/srt/managers/io_struct.py, GenerateReqInput and
-// UpdateWeightFromDiskReqInput. Answers: srt/managers/tokenizer_manager.py (meta_info) and
-// srt/entrypoints/http_server.py.
+// SGLang's server (sglang.launch_server). Written from its public source; not run. Requests:
+// python/sglang/srt/managers/io_struct.py (seen at commit 001067fff), GenerateReqInput and
+// UpdateWeightFromDiskReqInput. Answers: meta_info as its OpenAI server reads it
+// (srt/entrypoints/openai/serving_completions.py), and srt/entrypoints/http_server.py.
 #include <fmt/format.h>
 
 #include <cmath>

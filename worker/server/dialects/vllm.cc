@@ -281,12 +281,8 @@ void Vllm::Learn(const Caller& call, ServerFacts* facts) const {
       call("/server_info?config_format=json", Json(), kQuestionTimeout);
   if (!info.ok()) return;
   const Json json = ParseJson(info.body, "/server_info");
-  const auto number = [&](const char* pointer, int fallback) {
-    const Json value = json.value(Json::json_pointer(pointer), Json());
-    return value.is_number_integer() ? value.get<int>() : fallback;
-  };
-  facts->concurrency = number("/vllm_config/scheduler_config/max_num_seqs", 0);
-  facts->stops_max = number("/vllm_env/VLLM_MAX_STOP_STRINGS", 4);
+  facts->concurrency = IntegerAt(json, {"vllm_config", "scheduler_config", "max_num_seqs"});
+  facts->stops_max = IntegerAt(json, {"vllm_env", "VLLM_MAX_STOP_STRINGS"});
 }
 
 void Vllm::Swap(const Caller& call, const std::filesystem::path& checkpoint,
