@@ -10,8 +10,20 @@ namespace {
 
 constexpr size_t kBytesMax = 600;
 
-// The begin of "SomeError: " in a line, or npos.
+// A line of a log at a level below ERROR may name an error that may come.
+bool IsNotice(std::string_view line) {
+  for (const std::string_view level : {" WARNING ", " INFO ", " DEBUG "}) {
+    if (line.find(level) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// The begin of "SomeError: " in a line, of "Value error, " (pydantic) or of "program: error: "
+// (argparse), or npos.
 size_t ExceptionAt(std::string_view line) {
+  if (IsNotice(line)) return std::string_view::npos;
+  if (line.find(": error: ") != std::string_view::npos) return 0;
+  if (const size_t at = line.find("Value error, "); at != std::string_view::npos) return at;
   for (const std::string_view ending : {"Error: ", "Exception: "}) {
     const size_t at = line.find(ending);
     if (at == std::string_view::npos) continue;
@@ -27,7 +39,8 @@ size_t ExceptionAt(std::string_view line) {
 
 // A line that tells of a consequence.
 bool IsConsequence(std::string_view text) {
-  for (const std::string_view words : {"root cause above", "Engine core initialization failed"}) {
+  for (const std::string_view words :
+       {"root cause above", "Engine core initialization failed", " validation error"}) {
     if (text.find(words) != std::string_view::npos) return true;
   }
   return false;
@@ -43,7 +56,9 @@ std::string PythonReason(const std::string& log) {
     begin = end + 1;
     const size_t at = ExceptionAt(line);
     if (at == std::string_view::npos) continue;
-    const std::string text = ReplaceInvalidUtf8(std::string(line.substr(at, kBytesMax)));
+    std::string text = ReplaceInvalidUtf8(std::string(line.substr(at, kBytesMax)));
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)
+      text.pop_back();
     if (!IsConsequence(text)) return text;
     consequence = text;
   }

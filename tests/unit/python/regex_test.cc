@@ -78,10 +78,10 @@ TEST(PythonRegex, GivesUpOnEndlessPassingOver) {
   std::string text;
   for (int i = 0; i < 40'000; ++i) text += "\\boxed{";
   const auto ignore = [](const Regex::Match&) { return true; };
-  RegexSteps steps(0.2);
+  RegexSteps steps(RegexSteps::Text::kAnswer, 0.2);
   EXPECT_THROW(PythonRegex("\\\\boxed\\{([^}]*)\\}").ForEachMatch(text, ignore, &steps),
                RegexGivenUp);
-  RegexSteps others(5);
+  RegexSteps others(RegexSteps::Text::kAnswer, 5);
   PythonRegex("(?s).*#### ").ForEachMatch(text, ignore, &others);
   PythonRegex("\\d+|x\\{").ForEachMatch(text, ignore, &others);
 }

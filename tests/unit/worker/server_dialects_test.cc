@@ -199,9 +199,17 @@ TEST(VllmDialect, SwapsOnlyWhatIsRenewed) {
 
 TEST(PythonReason, IsTheFirstCause) {
   EXPECT_EQ(
-      PythonReason("INFO x\n(EngineCore pid=1) ERROR 11-25 [core.py:1] ValueError: no memory\n"
+      PythonReason("INFO x\n(EngineCore pid=1) ERROR 11-25 [core.py:1] ValueError: no memory\r\n"
                    "RuntimeError: Engine core initialization failed. See root cause above.\n"),
       "ValueError: no memory");
+  EXPECT_EQ(
+      PythonReason("(APIServer pid=1) WARNING 11-26 [system_utils.py:255] Found ulimit of 20000. "
+                   "This can cause fd limit errors like `OSError: [Errno 24] Too many files`.\n"
+                   "pydantic_core._pydantic_core.ValidationError: 1 validation error for "
+                   "ModelConfig\n  Value error, User-specified max_model_len (100000) is\n"),
+      "Value error, User-specified max_model_len (100000) is");
+  EXPECT_EQ(PythonReason("usage: vllm [-h]\nvllm: error: unrecognized arguments: --no-such-flag\n"),
+            "vllm: error: unrecognized arguments: --no-such-flag");
   EXPECT_EQ(PythonReason("nanobind: leaked 5 instances!\n"), "");
 }
 
