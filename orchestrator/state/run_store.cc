@@ -208,13 +208,10 @@ int64_t RunStore::OpenRun(const std::string& run, const std::filesystem::path& o
       "ON CONFLICT (run) DO UPDATE SET state = 'running', output = excluded.output RETURNING "
       "number");
   open.Bind(run).Bind(output.string()).Bind(WallSeconds());
-  int64_t number = 0;
-  // Outside a transaction the row would be written when the statement is reset.
-  database_.Transaction([&] {
-    open.Step();
-    number = open.Integer(0);
-    open.Reset();
-  });
+  open.Step();
+  const int64_t number = open.Integer(0);
+  open.Step();  // to the end: outside a transaction the row is written now, and a failure is seen
+  open.Reset();
   return number;
 }
 
