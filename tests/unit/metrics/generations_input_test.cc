@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "base/hash.h"
+#include "base/memory_limits.h"
 #include "evald/error.h"
 #include "metrics/line_index.h"
 #include "tests/unit/metrics/fixtures.h"
@@ -166,7 +167,7 @@ TEST_F(GenerationsInput, APackedLineIsBoundedWhileItIsUnpacked) {
   const int64_t before = peak();
   EXPECT_THAT(RefusalOf([&] { ImportGenerations(*task_, path, out()); }),
               HasSubstr("in.jsonl.gz: a line is longer than 192.0 MiB"));
-  EXPECT_LT(peak() - before, 230) << "MiB";
+  if (LimitsOwnMemory()) EXPECT_LT(peak() - before, 230) << "MiB";
 }
 
 TEST_F(GenerationsInput, BrokenFilesAreNamedByLine) {
