@@ -167,7 +167,9 @@ TEST_F(GenerationsInput, APackedLineIsBoundedWhileItIsUnpacked) {
   const int64_t before = peak();
   EXPECT_THAT(RefusalOf([&] { ImportGenerations(*task_, path, out()); }),
               HasSubstr("in.jsonl.gz: a line is longer than 192.0 MiB"));
-  if (LimitsOwnMemory()) EXPECT_LT(peak() - before, 230) << "MiB";
+  if (LimitsOwnMemory()) {  // sanitizers take more
+    EXPECT_LT(peak() - before, 230) << "MiB";
+  }
 }
 
 TEST_F(GenerationsInput, BrokenFilesAreNamedByLine) {
