@@ -15,17 +15,7 @@ std::optional<SettingProblem> FindMissingModel(const Json& settings) {
 }  // namespace
 
 EngineKind LlamaServerKind() {
-  EngineKind kind;
-  kind.name = "llama-server";
-  kind.maker = "server";
-  kind.needs_checkpoint = true;
-  kind.takes_weights = true;
-  kind.gpus = GpuUse::kServer;
-  kind.server = ServerUse::kStarted;
-  kind.program = "llama-server";
-  kind.prompts = PromptForm::kTokens;
-  kind.keeps_prefixes = true;
-  kind.settings = ServerSettings();
+  EngineKind kind = StartedServerKind("llama-server");
   kind.settings.insert(kind.settings.begin(), {"model", SettingUse::kReadPath, SettingForm::kText});
   kind.find_missing = FindMissingModel;
   return kind;

@@ -21,4 +21,18 @@ std::vector<EngineSetting> ServerSettings() {
   };
 }
 
+EngineKind StartedServerKind(const char* name) {
+  EngineKind kind;
+  kind.name = kind.program = name;
+  kind.maker = "server";
+  kind.needs_checkpoint = true;
+  kind.takes_weights = true;
+  kind.gpus = GpuUse::kServer;
+  kind.server = ServerUse::kStarted;
+  kind.prompts = PromptForm::kTokens;
+  kind.keeps_prefixes = true;
+  kind.settings = ServerSettings();
+  return kind;
+}
+
 }  // namespace evald

@@ -7,17 +7,7 @@ namespace evald {
 EngineKind SglangKind() {
   using Use = SettingUse;
   using Form = SettingForm;
-  EngineKind kind;
-  kind.name = "sglang";
-  kind.maker = "server";
-  kind.needs_checkpoint = true;
-  kind.takes_weights = true;
-  kind.gpus = GpuUse::kServer;
-  kind.server = ServerUse::kStarted;
-  kind.program = "sglang";
-  kind.prompts = PromptForm::kTokens;
-  kind.keeps_prefixes = true;
-  kind.settings = ServerSettings();
+  EngineKind kind = StartedServerKind("sglang");
   const std::vector<EngineSetting> own = {
       {"dtype", Use::kValue, Form::kWord, 0, 0, {"auto", "bfloat16", "float16", "float32"}},
       {"memory_share", Use::kValue, Form::kNumber, 0.01, 1},

@@ -7,17 +7,7 @@ namespace evald {
 EngineKind VllmKind() {
   using Use = SettingUse;
   using Form = SettingForm;
-  EngineKind kind;
-  kind.name = "vllm";
-  kind.maker = "server";
-  kind.needs_checkpoint = true;
-  kind.takes_weights = true;
-  kind.gpus = GpuUse::kServer;
-  kind.server = ServerUse::kStarted;
-  kind.program = "vllm";
-  kind.prompts = PromptForm::kTokens;
-  kind.keeps_prefixes = true;
-  kind.settings = ServerSettings();
+  EngineKind kind = StartedServerKind("vllm");
   const std::vector<EngineSetting> own = {
       {"dtype", Use::kValue, Form::kWord, 0, 0, {"auto", "bfloat16", "float16", "float32"}},
       {"memory_share", Use::kValue, Form::kNumber, 0.01, 1},
