@@ -19,8 +19,9 @@ void WebhookQueue::DropOne() {
       users_.begin(), users_.end(),
       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   Calls& calls = most->second;
-  const bool first_is_under_way = under_way_ && most->first == turns_.front();
-  const auto begin = calls.begin() + (first_is_under_way ? 1 : 0);
+  // The call under way, or the failed call that goes first afterwards, is the first of its user.
+  const bool first_was_tried = calls.front().attempt > 0;
+  const auto begin = calls.begin() + (first_was_tried ? 1 : 0);
   if (begin == calls.end()) return;  // it is the only call
   const auto oldest =
       std::find_if(begin, calls.end(), [](const Call& call) { return !call.ends_a_run; });

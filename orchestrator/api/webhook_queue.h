@@ -17,8 +17,8 @@ namespace evald::api {
 class WebhookQueue {
  public:
   struct Limits {
-    /// Above this a call of the user who has most is dropped: the oldest that is neither under way
-    /// nor tells how a run ended, or the oldest that is not under way if there is none
+    /// Above this a call of the user who has most is dropped: the oldest that was not tried yet and
+    /// does not tell how a run ended, or the oldest that was not tried if there is none
     size_t waiting_max = 1000;
     int attempts_max = 8;
     int64_t first_delay_us = 1'000'000;  ///< doubled with each failure

@@ -68,6 +68,18 @@ TEST(WebhookQueue, DropsTheOldestThatIsNotUnderWay) {
   EXPECT_EQ(queue.Next(0)->id, "c");
 }
 
+TEST(WebhookQueue, ACallThatFailedIsNotDropped) {
+  WebhookQueue queue({3, 5, 1, 1});
+  queue.Add("u", Call("a"));
+  ASSERT_EQ(queue.Next(0)->id, "a");
+  queue.Ended(Outcome::kTryAgain, 0, 0);
+  for (const char* id : {"b", "c", "d"}) queue.Add("u", Call(id));
+  EXPECT_EQ(queue.dropped(), 1u);
+  EXPECT_EQ(queue.Next(queue.DueAt())->id, "a");
+  queue.Ended(Outcome::kDelivered, 0, 0);
+  EXPECT_EQ(queue.Next(0)->id, "c");
+}
+
 TEST(WebhookQueue, AFloodDropsOnlyCallsOfItsOwnUser) {
   WebhookQueue queue({10, 5, 1, 1});
   queue.Add("ann", Call("a1"));
