@@ -149,6 +149,13 @@ fs::path HomeFolder() {
   return entry.pw_dir != nullptr && entry.pw_dir[0] == '/' ? fs::path(entry.pw_dir) : fs::path();
 }
 
+fs::path UserFolder(const char* variable, const char* below_home) {
+  const char* set = std::getenv(variable);
+  if (set != nullptr && set[0] == '/') return fs::path(set) / "evald";
+  const fs::path home = HomeFolder();
+  return home.empty() ? fs::path() : home / below_home / "evald";
+}
+
 fs::path ExpandHome(const std::string& text) {
   if (!text.starts_with("~/")) return text;
   const fs::path home = HomeFolder();

@@ -27,6 +27,11 @@ void MakePrivateFolder(const std::filesystem::path& folder, std::string_view rem
 /// if neither is an absolute path.
 std::filesystem::path HomeFolder();
 
+/// The folder of evald in a folder of the XDG base directory specification: UserFolder(
+/// "XDG_STATE_HOME", ".local/state") is $XDG_STATE_HOME/evald, else ~/.local/state/evald. "" if the
+/// variable is no absolute path and this user has no home folder.
+std::filesystem::path UserFolder(const char* variable, const char* below_home);
+
 /// `text` with a leading "~/" replaced by the home folder. Throws Error(kUsage) if there is none.
 std::filesystem::path ExpandHome(const std::string& text);
 

@@ -50,6 +50,7 @@ inline constexpr double kLengthMax = 2147483647;
 inline constexpr double kConcurrencyMax = 65'536;
 inline constexpr double kTriesMax = 10'000;
 inline constexpr double kHourSeconds = 3600, kDaySeconds = 86'400;
+inline constexpr double kParitySecondsMax = 3600;
 }  // namespace setting_limits
 
 /// The setting `generation_config`, which engines have that heed a checkpoint's generation

@@ -26,11 +26,12 @@ EngineKind NativeKind() {
        Form::kWord,
        0,
        0,
-       {"auto", "avx512", "avx2", "portable", "avx512_bf16"}},
+       {"auto", "avx512", "avx2", "portable", "avx512_bf16", "rounded_bf16", "rounded_fp16"}},
       {"fast", Use::kValue, Form::kSwitch},
       {"graphs", Use::kValue, Form::kSwitch},
       {"ahead", Use::kValue, Form::kSwitch},
       {"copy_threads", Use::kValue, Form::kInteger, 1, kCopyThreadsMax},
+      {"parity_seconds", Use::kValue, Form::kNumber, 0, kParitySecondsMax},
       GenerationConfigSetting(),
   };
   return kind;

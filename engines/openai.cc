@@ -47,6 +47,7 @@ EngineKind OpenaiKind() {
       {"ready_seconds", Use::kValue, Form::kNumber, 0.001, kDaySeconds},
       {"request_seconds", Use::kValue, Form::kNumber, 0.001, kDaySeconds},
       {"connect_seconds", Use::kValue, Form::kNumber, 0.001, kHourSeconds},
+      {"parity_seconds", Use::kValue, Form::kNumber, 0, kParitySecondsMax},
       {"retries", Use::kValue, Form::kInteger, 0, kTriesMax},
       {"restarts", Use::kValue, Form::kInteger, 0, kTriesMax},
       GenerationConfigSetting(),

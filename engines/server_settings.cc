@@ -15,6 +15,7 @@ std::vector<EngineSetting> ServerSettings() {
       {"extra_body", Use::kValue, Form::kMembers},
       {"ready_seconds", Use::kValue, Form::kNumber, 0.001, kDaySeconds},
       {"request_seconds", Use::kValue, Form::kNumber, 0.001, kDaySeconds},
+      {"parity_seconds", Use::kValue, Form::kNumber, 0, kParitySecondsMax},
       {"retries", Use::kValue, Form::kInteger, 0, kTriesMax},
       {"restarts", Use::kValue, Form::kInteger, 0, kTriesMax},
       GenerationConfigSetting(),

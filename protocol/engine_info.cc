@@ -21,6 +21,7 @@ Json ToJson(const EngineInfo& info) {
   if (!info.device_id.empty()) json["device_id"] = info.device_id;
   if (!info.driver.empty()) json["driver"] = info.driver;
   if (info.fast) json["fast"] = true;
+  if (!info.parity.empty()) json["parity"] = info.parity;
   json["follows"] = info.follows;
   return json;
 }
@@ -45,6 +46,7 @@ EngineInfo EngineInfoFromJson(const Json& json, const std::string& where) {
   info.device_id = FieldOr<std::string>(json, "device_id", "", where);
   info.driver = FieldOr<std::string>(json, "driver", "", where);
   info.fast = FieldOr<bool>(json, "fast", false, where);
+  info.parity = FieldOr<std::string>(json, "parity", "", where);
   info.follows = FieldOr<bool>(json, "follows", false, where);
   return info;
 }

@@ -1,9 +1,25 @@
+#include "base/own_folder.h"
 #include "worker/native/cuda/cuda_backend.h"
 #include "worker/native/cuda/numa.h"
 #include "worker/native/native_engine.h"
+#include "worker/native/native_settings.h"
 #include "worker/native_devices.h"
+#include "worker/parity/checked_engine.h"
 
 namespace evald {
+namespace {
+
+parity::CheckSettings CheckSettingsOf(const EngineOptions& options) {
+  parity::CheckSettings check;
+  const double seconds = native::ReadNativeSettings(options.settings).parity_seconds;
+  check.budget = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
+  check.threads = options.threads;
+  const std::filesystem::path state = UserFolder("XDG_STATE_HOME", ".local/state");
+  if (!state.empty()) check.memory = state / "parity";
+  return check;
+}
+
+}  // namespace
 
 // Threads that this one starts prepare a GPU's batches, so they run on the GPU's side of the
 // machine.
@@ -11,7 +27,7 @@ std::unique_ptr<Engine> MakeNativeEngineFor(const EngineOptions& options) {
   if (!options.device.starts_with("cuda:")) return MakeNativeEngine(options);
   const int node = native::cuda::GpuOf(options.device).numa_node;
   native::cuda::BindNear(native::cuda::CpusNear(node));
-  return native::cuda::MakeCudaEngine(options);
+  return parity::Checked(native::cuda::MakeCudaEngine(options), CheckSettingsOf(options));
 }
 
 Json VisibleDevices() { return native::cuda::ListDevices(); }

@@ -22,12 +22,14 @@ struct EngineInfo {
   std::string device_id;  ///< the device itself, "cuda:GPU-8f6d…"; "" if unknown
   std::string driver;     ///< versions of the device's driver; "" if unknown
   bool fast = false;      ///< speed was chosen over determinism
+  /// What came of the parity check (docs/engines.md): "agrees", "skipped: ..."; "" if none is made
+  std::string parity;
   bool follows = false;   ///< the engine can pull a checkpoint during its staging (Engine::Follow)
 };
 
 /// {"name", "version", "kinds": ["generate_until", ...], "max_length", "deterministic",
 ///  "wants_tokens", "emulated", "concurrency", "device", "follows"}. The keys "device_id" and
-/// "driver" follow if they are not empty, and "fast" if it is true.
+/// "driver" and "parity" follow if they are not empty, and "fast" if it is true.
 Json ToJson(const EngineInfo& info);
 /// Throws Error(kInput) "<where>: ..." for an absent key, a wrong type or an unknown kind.
 EngineInfo EngineInfoFromJson(const Json& json, const std::string& where);

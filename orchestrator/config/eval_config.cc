@@ -22,16 +22,14 @@ namespace fs = std::filesystem;
 namespace {
 
 fs::path FromHome(const char* variable, const char* below_home, const char* key) {
-  const char* set = std::getenv(variable);
-  if (set != nullptr && set[0] == '/') return fs::path(set) / "evald";
-  const fs::path home = HomeFolder();
-  if (home.empty()) {
+  const fs::path folder = UserFolder(variable, below_home);
+  if (folder.empty()) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("this user (uid {}) has no home folder for {}", ::geteuid(), key),
                 fmt::format("set {} in the configuration, or HOME or {} in the environment", key,
                             variable));
   }
-  return home / below_home / "evald";
+  return folder;
 }
 
 TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t index) {

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "evald/error.h"
+#include "worker/native/rounded_kernels.h"
 
 namespace evald::native {
 namespace {
@@ -50,6 +51,8 @@ const Kernels& SelectKernels(const std::string& name) {
   std::vector<const Kernels*> known = Available();
   if (name == "auto") return *known.front();
   if (HasBf16Products()) known.push_back(Avx512Bf16Kernels());
+  known.push_back(&RoundedToBf16(*known.front()));
+  known.push_back(&RoundedToFp16(*known.front()));
   std::vector<std::string> names;
   for (const Kernels* kernels : known) {
     if (name == kernels->name) return *kernels;

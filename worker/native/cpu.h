@@ -16,8 +16,9 @@ std::vector<std::string> AvailableKernels();
 /// less exact.
 bool HasBf16Products();
 
-/// The kernels with that name; for "auto" the first of AvailableKernels. Throws Error(kUsage) for
-/// an unknown name, and for one that this machine cannot run.
+/// The kernels with that name; for "auto" the first of AvailableKernels. rounded_bf16 and
+/// rounded_fp16 are those of "auto" with rounded outputs (rounded_kernels.h). Throws Error(kUsage)
+/// for an unknown name, and for one that this machine cannot run.
 const Kernels& SelectKernels(const std::string& name);
 
 }  // namespace evald::native

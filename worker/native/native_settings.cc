@@ -37,6 +37,7 @@ NativeSettings ReadNativeSettings(const Json& json) {
   read.graphs = settings.Get<bool>("graphs", read.graphs);
   read.ahead = settings.Get<bool>("ahead", read.ahead);
   read.copy_threads = settings.Get("copy_threads", read.copy_threads);
+  read.parity_seconds = settings.Get("parity_seconds", read.parity_seconds);
   CheckKernels(read.kernels);
   return read;
 }

@@ -22,6 +22,7 @@ struct NativeSettings {
   bool fast = false;     ///< GPU: the library chooses the algorithms
   bool graphs = true;    ///< GPU: batches of single tokens are captured and replayed
   bool ahead = true;     ///< GPU: queues a batch before the last one's answers are there
+  double parity_seconds = 10;  ///< GPU: for the reference of the parity check; 0: none is made
   int copy_threads = 0;  ///< GPU: threads of the pull; 0: the default
 };
 

@@ -26,6 +26,11 @@ std::vector<std::unique_ptr<ScoringWay>> Dialect::ScoringWays(const CompletionsS
   return ways;
 }
 
+// As vLLM (vllm/entrypoints/serve/tokenize/protocol.py) and SGLang have it.
+Json Dialect::TokenizeBody(const std::string& model, const std::string& text) const {
+  return {{"model", model}, {"prompt", text}, {"add_special_tokens", true}};
+}
+
 int IntegerAt(const Json& json, std::initializer_list<const char*> keys) {
   const Json* at = &json;
   for (const char* key : keys) {

@@ -60,6 +60,8 @@ class Dialect {
 
   /// The command that starts the server. Called only if no server is given.
   virtual Launch LaunchOf(const Options& options, const LaunchSetup& setup) const = 0;
+  /// Whether LaunchSetup::dtype is the type in which the server computes.
+  virtual bool takes_dtype() const { return false; }
   /// Whether the server is started on a Unix socket, where only this user reaches it.
   virtual bool on_socket() const { return false; }
   /// How to get the program, for an error that says that it is not there; "" if nobody knows.
@@ -76,6 +78,9 @@ class Dialect {
   virtual Json GenerateExtra() const { return Json::object(); }
   /// The ways in which the server scores, the cheapest first. Each is tried before it is used.
   virtual std::vector<std::unique_ptr<ScoringWay>> ScoringWays(const CompletionsStyle& style) const;
+  /// The body of a question for the server's own tokens of a text, special ones included: POST
+  /// /tokenize answers {"tokens": [id, ...]}. Null if the server has no such path.
+  virtual Json TokenizeBody(const std::string& model, const std::string& text) const;
   /// Why the weights of another checkpoint with the same shapes and tokenizer cannot take the place
   /// of those that the server has; "" if they can. `tied`: the output layer is the embedding.
   virtual std::string WhyNoSwap(bool /*on_gpu*/, bool /*tied*/) const {

@@ -69,6 +69,7 @@ Options ReadOptions(const std::string& engine, const Json& json) {
   options.ready_timeout = ReadSeconds(settings, "ready_seconds", options.ready_timeout);
   options.request_timeout = ReadSeconds(settings, "request_seconds", options.request_timeout);
   options.connect_timeout = ReadSeconds(settings, "connect_seconds", options.connect_timeout);
+  options.parity_budget = ReadSeconds(settings, "parity_seconds", options.parity_budget);
   options.retries = settings.Get("retries", options.retries);
   options.restarts = settings.Get("restarts", options.restarts);
   return options;

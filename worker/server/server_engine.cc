@@ -101,6 +101,7 @@ EngineInfo ServerEngine::Info() const {
   info.max_length = facts.max_length;
   info.deterministic =
       serving_.server().dialect().Deterministic(serving_.options(), serving_.on_gpu());
+  info.parity = serving_.verdict();
   info.wants_tokens = serving_.options().tokens;
   info.concurrency = serving_.concurrency() * (serving_.scorer().together() > 1 ? kHeldPerCall : 1);
   info.device = name_ + ", " + (facts.version.empty() ? facts.model : facts.version);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "evald/error.h"
 #include "http_client/retry.h"
+#include "worker/server/server_parity.h"
 
 namespace evald::server {
 namespace {
@@ -31,7 +32,8 @@ Serving::Serving(const EngineOptions& options)
     : gpus_(GpusOf(options.device)),
       options_(ReadOptions(options.name, options.settings)),
       roots_(options.roots),
-      server_(options.name, options_, {options.roots, gpus_, options.threads}) {
+      server_(options.name, options_, {options.roots, gpus_, options.threads}),
+      parity_(options_.parity_budget, options.threads) {
   CompletionsStyle& style = setup_.style;
   style.tokens = options_.tokens;
   style.send_seed = options_.send_seed;
@@ -51,12 +53,12 @@ void Serving::StartServer(const std::filesystem::path& directory) {
   server_.Start(directory);
   ReadCheckpoint(directory);
   Prepare();
+  RequireParity();
 }
 
 // Returns why the server has to be started anew; "" if the weights were exchanged.
 std::string Serving::TrySwap(const std::filesystem::path& directory) {
-  std::string why_not = server_.WhyNoSwap(directory);
-  if (!why_not.empty()) return why_not;
+  std::string why_not;
   const Scorer before = std::exchange(scorer_, Scorer());
   try {
     server_.Swap(directory);
@@ -65,6 +67,10 @@ std::string Serving::TrySwap(const std::filesystem::path& directory) {
     if (before.offered() && !scorer_.offered()) why_not = scorer_.reason();
     if (scorer_.offered() && scorer_.values() == before.values())
       why_not = "the answers are those of the checkpoint before";
+    if (why_not.empty()) {
+      const parity::Report report = CheckParity();
+      if (report.outcome == parity::Report::Outcome::kDiffers) why_not = report.reason;
+    }
   } catch (const Error& e) {
     why_not = e.message();
   }
@@ -76,9 +82,13 @@ std::string Serving::TrySwap(const std::filesystem::path& directory) {
 void Serving::Load(const std::filesystem::path& directory) {
   const int64_t begin = MonotonicMicros();
   report_ = Json::object();
-  const std::string why_not = TrySwap(directory);
+  const std::string no_swap = server_.WhyNoSwap(directory);
+  const bool quick = no_swap.empty();
+  parity_.Begin(directory, TypeOf(directory), quick);
+  const std::string why_not = quick ? TrySwap(directory) : no_swap;
   if (!why_not.empty()) {
     scorer_ = Scorer();
+    if (quick) parity_.Begin(directory, TypeOf(directory), false);
     StartServer(directory);
   }
   const ServerFacts& facts = server_.facts();
@@ -100,6 +110,51 @@ void Serving::Restart() {
   ++starts_;
   server_.Restart();
   Prepare();
+  RequireParity();
+}
+
+// The type in which the server computes. One that evald does not start may choose another type than
+// the checkpoint's, but hardly one that is coarser than bf16.
+parity::NumberType Serving::TypeOf(const std::filesystem::path& directory) const {
+  if (const auto type = parity::NumberTypeOf(options_.dtype)) return *type;
+  if (!server_.dialect().takes_dtype()) return parity::NumberType::kBf16;
+  return parity::TypeOfWeights(directory);
+}
+
+parity::Report Serving::CheckParity() {
+  const PostJson post = [this](const std::string& path, const Json& body) {
+    return server_.Ask(path, body, options_.request_timeout);
+  };
+  parity::Report report;
+  const std::string tokens = tokenizer_ && options_.parity_budget.count() > 0
+                                 ? OtherTokens(server_.dialect(), server_.facts().model,
+                                               *tokenizer_, post)
+                                 : "";
+  if (!tokens.empty()) {
+    report.outcome = parity::Report::Outcome::kDiffers;
+    report.reason = tokens;
+    report.causes = "see whether the server reads another tokenizer than the checkpoint's";
+  } else if (!scorer_.offered()) {
+    report.reason = "the server does not score prompts: " + scorer_.reason();
+  } else {
+    report = parity_.Check([&](const std::vector<ScoreWindow>& windows) {
+      return ScoresNow(scorer_, windows, post);
+    });
+  }
+  report_["parity"] = report.ToJson();
+  verdict_ = report.Summary();
+  return report;
+}
+
+void Serving::RequireParity() {
+  const parity::Report report = CheckParity();
+  if (report.outcome == parity::Report::Outcome::kSkipped)
+    log::Info("parity check: skipped: {}", report.reason);
+  if (report.outcome != parity::Report::Outcome::kDiffers) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("the server '{}' does not compute this checkpoint: {}",
+                          server_.program(), report.reason),
+              report.causes + "; `parity_seconds: 0` takes the server's answers as they are");
 }
 
 void Serving::ReadCheckpoint(const std::filesystem::path& directory) {

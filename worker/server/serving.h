@@ -11,6 +11,7 @@
 #include "worker/server/plan.h"
 #include "worker/server/scorer.h"
 #include "worker/server/server.h"
+#include "worker/parity/parity_check.h"
 
 namespace evald::server {
 
@@ -21,7 +22,8 @@ class Serving {
   explicit Serving(const EngineOptions& options);
 
   /// Exchanges the server's weights for those of the checkpoint, or starts a server. After any
-  /// failure or doubt about exchanged weights, a server is started. Throws Error.
+  /// failure or doubt about exchanged weights, a server is started. Throws Error; Error(kInput) if
+  /// a server that was just started answers otherwise than evald's own engine (worker/parity/).
   void Load(const std::filesystem::path& directory);
   /// Starts a server that died once more, on the same checkpoint. Throws Error.
   void Restart();
@@ -34,6 +36,8 @@ class Serving {
   bool on_gpu() const { return !gpus_.empty(); }
   /// Calls under way at once.
   int concurrency() const;
+  /// What came of the last parity check (EngineInfo::parity).
+  const std::string& verdict() const { return verdict_; }
   /// Facts of the last Load (Engine::LoadReport).
   const Json& report() const { return report_; }
 
@@ -46,6 +50,9 @@ class Serving {
   void Prepare();
   void WarmUp();
   Scorer JudgeScoring();
+  parity::NumberType TypeOf(const std::filesystem::path& directory) const;
+  parity::Report CheckParity();
+  void RequireParity();
 
   std::vector<std::string> gpus_;
   Options options_;
@@ -54,6 +61,8 @@ class Serving {
   PlanSetup setup_;
   std::unique_ptr<Tokenizer> tokenizer_;  ///< null if the checkpoint's tokenizer is not understood
   Scorer scorer_;
+  parity::ParityCheck parity_;
+  std::string verdict_;  ///< of the last parity check
   int starts_ = 0;
   Json report_ = Json::object();
 };

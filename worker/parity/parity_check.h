@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "evald/json.h"
+#include "worker/parity/judge.h"
+#include "worker/parity/reference.h"
+
+namespace evald::parity {
+
+/// The outcome of a check.
+struct Report {
+  enum class Outcome { kAgrees, kDiffers, kSkipped };
+  Outcome outcome = Outcome::kSkipped;
+  std::string reason;  ///< what differs, or why nothing was compared; "" if all agrees
+  std::string causes;  ///< likely ones, if something differs
+  Distance distance;
+  double seconds = 0;                 ///< the reference's time, beside the engine's start
+  std::vector<std::string> left_out;  ///< parts for which there was no time
+
+  /// {"outcome": "agrees", "scores": 63, "mean": 0.0011, "largest": 0.006, "rounding": 0.0012,
+  ///  "seconds": 0.4}; "reason" and "left_out" if there is something to say. Distances in nats.
+  Json ToJson() const;
+  /// One line for a person: "agrees", "skipped: ...", "differs: ...".
+  std::string Summary() const;
+};
+
+/// Holds an engine's scores against those of evald's own engine on the processor, for a few short
+/// texts and long ones, from the same staged weights. The reference is computed by a thread of its
+/// own while the engine starts. One thread calls this class.
+class ParityCheck {
+ public:
+  /// The engine's scores of windows of one part. No value for a window that it cannot score. May
+  /// throw Error(kInfrastructure).
+  using AskScores =
+      std::function<std::vector<std::optional<double>>(const std::vector<ScoreWindow>& windows)>;
+
+  /// `budget`: for the reference; 0 switches the check off.
+  ParityCheck(std::chrono::milliseconds budget, int threads) : budget_(budget), threads_(threads) {}
+  ~ParityCheck() { Stop(); }
+  ParityCheck(const ParityCheck&) = delete;
+  ParityCheck& operator=(const ParityCheck&) = delete;
+
+  /// Begins to compute the reference of a checkpoint for an engine that computes in `type`. `quick`:
+  /// only the short texts, for an engine that has passed with other weights of the same shape.
+  void Begin(const std::filesystem::path& directory, NumberType type, bool quick);
+  /// Waits for the reference, asks the engine, and compares. May be called again for the same
+  /// checkpoint, as after a restart of the engine. Throws what `ask` throws.
+  Report Check(const AskScores& ask);
+
+ private:
+  void Stop();
+
+  std::chrono::milliseconds budget_;
+  int threads_;
+  std::thread thread_;
+  std::atomic<bool> stop_{false};
+  // Of the thread, until it is joined.
+  Reference reference_;
+  std::string why_none_;  ///< why there is no reference
+};
+
+}  // namespace evald::parity
