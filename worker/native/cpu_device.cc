@@ -81,11 +81,11 @@ CpuDevice::CpuDevice(const ModelConfig& config, const Kernels& kernels, ThreadPo
       layout_(config),
       kernels_(kernels),
       pool_(pool),
-      rope_(config.rope),
+      rope_(config.rope, kernels.round),
       packed_(config.family->names.packed != nullptr),
       scratch_(static_cast<size_t>(pool->threads())),
       attend_rows_(scratch_.size()) {
-  if (config.local_rope) local_rope_.emplace(*config.local_rope);
+  if (config.local_rope) local_rope_.emplace(*config.local_rope, kernels.round);
 }
 
 Page* CpuDevice::NewPage() {
@@ -271,6 +271,7 @@ void CpuDevice::Rotate(int64_t layer) {
       }
       native::Rotate(row + offsets.key, config_.rotary_dim, cosines, sines);
     }
+    if (kernels_.round != nullptr) kernels_.round(row, width);
   });
 }
 

@@ -100,6 +100,8 @@ struct Kernels {
   double (*sum_exp)(const float* x, int64_t n, float maximum);
   /// x = cap * tanh(scale * x / cap)
   void (*soft_cap)(float* x, int64_t n, float scale, float cap);
+  /// Rounds numbers to the type in which all outputs above are; null if they are fp32.
+  void (*round)(float* x, int64_t n) = nullptr;
 };
 
 const Kernels& PortableKernels();

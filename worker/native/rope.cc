@@ -78,9 +78,10 @@ std::vector<float> InverseFrequencies(const RopeConfig& rope) {
   return frequencies;
 }
 
-RopeTable::RopeTable(const RopeConfig& rope)
+RopeTable::RopeTable(const RopeConfig& rope, void (*round)(float* x, int64_t n))
     : factor_(static_cast<float>(rope.attention_factor)),
       frequencies_(InverseFrequencies(rope)),
+      round_(round),
       half_(static_cast<int64_t>(frequencies_.size())) {}
 
 void RopeTable::Grow(int64_t positions) {
@@ -91,6 +92,9 @@ void RopeTable::Grow(int64_t positions) {
       cosines_.push_back(static_cast<float>(std::cos(angle)) * factor_);
       sines_.push_back(static_cast<float>(std::sin(angle)) * factor_);
     }
+    if (round_ == nullptr) continue;
+    round_(cosines_.data() + p * half_, half_);
+    round_(sines_.data() + p * half_, half_);
   }
 }
 

@@ -16,7 +16,8 @@ std::vector<float> InverseFrequencies(const RopeConfig& rope);
 class RopeTable {
  public:
   RopeTable() = default;
-  explicit RopeTable(const RopeConfig& rope);
+  /// `round`: see Kernels::round; null: the numbers stay fp32.
+  explicit RopeTable(const RopeConfig& rope, void (*round)(float* x, int64_t n) = nullptr);
 
   /// Makes positions below `positions` available.
   void Grow(int64_t positions);
@@ -26,6 +27,7 @@ class RopeTable {
  private:
   float factor_ = 1;  ///< of cosines and sines
   std::vector<float> frequencies_;
+  void (*round_)(float* x, int64_t n) = nullptr;
   int64_t half_ = 0;
   std::vector<float> cosines_;  ///< [position][rotary_dim / 2]
   std::vector<float> sines_;

@@ -84,6 +84,7 @@ struct Rounded {
     rounded.activate = Activate;
     rounded.add = Add;
     rounded.soft_cap = SoftCap;
+    rounded.round = Row;
     return rounded;
   }
 };

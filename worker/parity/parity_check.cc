@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 
 #include "evald/error.h"
+#include "worker/parity/continuations.h"
 
 namespace evald::parity {
 namespace {
 
 constexpr size_t kQuickParts = 3;
+
+constexpr const char* kTextCauses =
+    "see whether the server has the weights of this checkpoint and its tokenizer, adds the same "
+    "special tokens to a prompt, and draws no tokens at temperature 0";
 
 const char* ToString(Report::Outcome outcome) {
   switch (outcome) {
@@ -38,6 +43,7 @@ Json Report::ToJson() const {
     json["largest"] = distance.largest;
     json["rounding"] = distance.expected;
   }
+  if (texts > 0) json["texts"] = texts;
   if (seconds > 0) json["seconds"] = seconds;
   if (!left_out.empty()) json["left_out"] = left_out;
   return json;
@@ -59,19 +65,24 @@ void ParityCheck::Begin(const std::filesystem::path& directory, NumberType type,
   why_none_ = "switched off by `parity_seconds: 0`";
   if (budget_.count() <= 0) return;
   why_none_.clear();
-  const ReferenceTask task{directory, type, threads_, budget_, quick ? kQuickParts : SIZE_MAX};
-  thread_ = std::thread([this, task] {
+  task_ = {directory, type, threads_, budget_, quick ? kQuickParts : SIZE_MAX};
+  thread_ = std::thread([this] {
     try {
-      reference_ = ComputeReference(task, &stop_);
+      reference_ = ComputeReference(task_, &stop_);
     } catch (const std::exception& e) {
       why_none_ = fmt::format("evald's own engine does not serve this checkpoint: {}", e.what());
     }
   });
 }
 
-Report ParityCheck::Check(const AskScores& ask) {
+// Waits for the thread.
+bool ParityCheck::HasReference() {
   if (thread_.joinable()) thread_.join();
-  if (!why_none_.empty()) return Skipped(why_none_);
+  return why_none_.empty();
+}
+
+Report ParityCheck::Check(const AskScores& ask) {
+  if (!HasReference()) return Skipped(why_none_);
   std::vector<std::vector<std::optional<double>>> found;
   for (size_t i = 0; i < reference_.expected.size(); ++i)
     found.push_back(ask(reference_.parts[i].windows));
@@ -85,6 +96,27 @@ Report ParityCheck::Check(const AskScores& ask) {
   report.distance = verdict.all;
   report.seconds = reference_.seconds;
   report.left_out = reference_.left_out;
+  return report;
+}
+
+Report ParityCheck::CheckTexts(const AskText& ask) {
+  if (!HasReference()) return Skipped(why_none_);
+  const auto engine = ReferenceEngine(task_);
+  const std::vector<Continuation> expected =
+      ContinuationsOf(engine.get(), *Tokenizer::Load(task_.directory));
+  std::vector<std::string> found;
+  for (const Continuation& one : expected) found.push_back(ask(one.prompt, kContinuationTokens));
+  Report report;
+  report.seconds = reference_.seconds;
+  report.texts = static_cast<int>(expected.size());
+  report.reason = Different(expected, found);
+  if (!report.reason.empty()) {
+    report.outcome = Report::Outcome::kDiffers;
+    report.causes = kTextCauses;
+    return report;
+  }
+  if (report.texts == 0) return Skipped("there is no text to compare");
+  report.outcome = Report::Outcome::kAgrees;
   return report;
 }
 

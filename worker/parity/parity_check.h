@@ -24,6 +24,7 @@ struct Report {
   Distance distance;
   double seconds = 0;                 ///< the reference's time, beside the engine's start
   std::vector<std::string> left_out;  ///< parts for which there was no time
+  int texts = 0;                      ///< continuations that were compared
 
   /// {"outcome": "agrees", "scores": 63, "mean": 0.0011, "largest": 0.006, "rounding": 0.0012,
   ///  "seconds": 0.4}; "reason" and "left_out" if there is something to say. Distances in nats.
@@ -42,6 +43,10 @@ class ParityCheck {
   using AskScores =
       std::function<std::vector<std::optional<double>>(const std::vector<ScoreWindow>& windows)>;
 
+  /// The engine's greedy continuation of a prompt, of so many tokens at most. May throw
+  /// Error(kInfrastructure).
+  using AskText = std::function<std::string(const std::string& prompt, int tokens)>;
+
   /// `budget`: for the reference; 0 switches the check off.
   ParityCheck(std::chrono::milliseconds budget, int threads) : budget_(budget), threads_(threads) {}
   ~ParityCheck() { Stop(); }
@@ -54,12 +59,16 @@ class ParityCheck {
   /// Waits for the reference, asks the engine, and compares. May be called again for the same
   /// checkpoint, as after a restart of the engine. Throws what `ask` throws.
   Report Check(const AskScores& ask);
+  /// The same by greedy texts, for an engine that does not score.
+  Report CheckTexts(const AskText& ask);
 
  private:
   void Stop();
+  bool HasReference();
 
   std::chrono::milliseconds budget_;
   int threads_;
+  ReferenceTask task_;
   std::thread thread_;
   std::atomic<bool> stop_{false};
   // Of the thread, until it is joined.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 
 #include "base/clock.h"
 #include "evald/error.h"
@@ -18,17 +17,6 @@ namespace {
 // fp32 is compared with products of fp32 numbers cut to the 10 bits of TF32, which GPUs may use.
 const char* RoundedKernels(NumberType type) {
   return type == NumberType::kBf16 ? "rounded_bf16" : "rounded_fp16";
-}
-
-std::unique_ptr<Engine> LoadedEngine(const ReferenceTask& task, const char* kernels) {
-  EngineOptions options;
-  options.name = "native";
-  options.settings = {{"kernels", kernels}};
-  options.device = "cpu:0";
-  options.threads = task.threads;
-  auto engine = MakeNativeEngine(options);
-  engine->Load(task.directory);
-  return engine;
 }
 
 std::vector<Edge> EdgesOf(const native::ModelConfig& config) {
@@ -74,13 +62,24 @@ NumberType TypeOfWeights(const std::filesystem::path& directory) {
   return most->first == Dtype::kF16 ? NumberType::kFp16 : NumberType::kBf16;
 }
 
+std::unique_ptr<Engine> ReferenceEngine(const ReferenceTask& task, const char* kernels) {
+  EngineOptions options;
+  options.name = "native";
+  options.settings = {{"kernels", kernels}, {"generation_config", "ignore"}};
+  options.device = "cpu:0";
+  options.threads = task.threads;
+  auto engine = MakeNativeEngine(options);
+  engine->Load(task.directory);
+  return engine;
+}
+
 Reference ComputeReference(const ReferenceTask& task, const std::atomic<bool>* stop) {
   const int64_t begin = MonotonicMicros();
   const double budget = std::chrono::duration<double>(task.budget).count();
   Reference reference;
   const native::ModelConfig config = native::ReadModelConfig(task.directory);
-  const auto exact = LoadedEngine(task, "auto");
-  const auto rounded = LoadedEngine(task, RoundedKernels(task.type));
+  const auto exact = ReferenceEngine(task);
+  const auto rounded = ReferenceEngine(task, RoundedKernels(task.type));
   const auto tokenizer = Tokenizer::Load(task.directory);
   reference.parts = MakeParts(*tokenizer, exact->Info().max_length, EdgesOf(config));
   const size_t wanted = std::min(task.parts_max, reference.parts.size());

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +46,10 @@ struct Reference {
   std::vector<std::string> left_out;            ///< names of parts, for the want of time
   double seconds = 0;
 };
+
+/// evald's own engine with a checkpoint, in place, without the checkpoint's generation settings.
+/// Throws as ComputeReference.
+std::unique_ptr<Engine> ReferenceEngine(const ReferenceTask& task, const char* kernels = "auto");
 
 /// Loads the checkpoint into evald's own engine twice, in place, and scores the parts. Takes memory
 /// for keys and values. Ends early, with what is there, once `*stop` is true. Throws Error(kInput)

@@ -81,6 +81,8 @@ class Dialect {
   /// The body of a question for the server's own tokens of a text, special ones included: POST
   /// /tokenize answers {"tokens": [id, ...]}. Null if the server has no such path.
   virtual Json TokenizeBody(const std::string& model, const std::string& text) const;
+  /// Empties the server's prefix cache. False if it has no such call, or refuses.
+  virtual bool EmptyCache(const Caller& /*call*/) const { return false; }
   /// Why the weights of another checkpoint with the same shapes and tokenizer cannot take the place
   /// of those that the server has; "" if they can. `tied`: the output layer is the embedding.
   virtual std::string WhyNoSwap(bool /*on_gpu*/, bool /*tied*/) const {

@@ -50,6 +50,9 @@ class Server {
   /// Throws Error(kInfrastructure): the server must then be started anew.
   void Swap(const std::filesystem::path& checkpoint);
 
+  /// Empties the server's prefix cache. False if that cannot be done.
+  bool EmptyCache() { return dialect_->EmptyCache(AsCaller()); }
+
   /// False once a server that was started here has ended, whatever its exit status; always true for
   /// a given server.
   bool alive() { return !process_ || process_->running(); }

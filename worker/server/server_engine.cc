@@ -99,8 +99,7 @@ EngineInfo ServerEngine::Info() const {
     info.kinds.push_back(RequestKind::kLoglikelihoodRolling);
   }
   info.max_length = facts.max_length;
-  info.deterministic =
-      serving_.server().dialect().Deterministic(serving_.options(), serving_.on_gpu());
+  info.deterministic = serving_.deterministic();
   info.parity = serving_.verdict();
   info.wants_tokens = serving_.options().tokens;
   info.concurrency = serving_.concurrency() * (serving_.scorer().together() > 1 ? kHeldPerCall : 1);

@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/jsonl.h"
 #include "base/log.h"
 #include "evald/error.h"
 #include "http_client/retry.h"
+#include "worker/server/determinism_probe.h"
 #include "worker/server/server_parity.h"
 
 namespace evald::server {
@@ -104,6 +106,8 @@ void Serving::Load(const std::filesystem::path& directory) {
     report_["server_starts"] = starts_;
   }
   report_["scoring"] = scorer_.Report();
+  if (determinism_)
+    report_["determinism"] = {{"shown", determinism_->shown}, {"reason", determinism_->reason}};
 }
 
 void Serving::Restart() {
@@ -121,6 +125,24 @@ parity::NumberType Serving::TypeOf(const std::filesystem::path& directory) const
   return parity::TypeOfWeights(directory);
 }
 
+// The server's greedy text, without the checkpoint's settings but for its end tokens.
+std::string Serving::Continue(const std::string& prompt, int tokens) {
+  PlanSetup setup = setup_;
+  setup.style.generation = end_tokens_only_;
+  Request request;
+  request.context = prompt;
+  if (tokenizer_) request.context_tokens = tokenizer_->Encode(prompt, true);
+  request.sampling.max_gen_toks = tokens;
+  const Plan plan = PlanFor(setup, request);
+  const http_client::Response reply = server_.Ask(
+      kCompletions, ParseJson(plan.body, "a request"), options_.request_timeout);
+  if (!reply.ok())
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{}: {}", server_.Name(kCompletions), WhyNot(reply)));
+  return GenerationOf(plan.request, ParseCompletion(reply.body), tokenizer_.get(), plan.end_tokens)
+      .text;
+}
+
 parity::Report Serving::CheckParity() {
   const PostJson post = [this](const std::string& path, const Json& body) {
     return server_.Ask(path, body, options_.request_timeout);
@@ -135,7 +157,8 @@ parity::Report Serving::CheckParity() {
     report.reason = tokens;
     report.causes = "see whether the server reads another tokenizer than the checkpoint's";
   } else if (!scorer_.offered()) {
-    report.reason = "the server does not score prompts: " + scorer_.reason();
+    report = parity_.CheckTexts(
+        [&](const std::string& prompt, int tokens) { return Continue(prompt, tokens); });
   } else {
     report = parity_.Check([&](const std::vector<ScoreWindow>& windows) {
       return ScoresNow(scorer_, windows, post);
@@ -160,6 +183,7 @@ void Serving::RequireParity() {
 void Serving::ReadCheckpoint(const std::filesystem::path& directory) {
   const ReadFolder folder(directory, roots_);
   setup_.style.generation = GenerationConfig::Read(folder, options_.generation_config);
+  end_tokens_only_ = GenerationConfig::Read(folder, GenerationConfig::Use::kIgnore);
   setup_.tokenizer = nullptr;
   try {
     tokenizer_ = Tokenizer::Load(folder);
@@ -179,6 +203,11 @@ void Serving::Prepare() {
       static_cast<size_t>(facts.stops_max > 0 ? facts.stops_max : options_.stops_max);
   WarmUp();
   scorer_ = JudgeScoring();
+  determinism_.reset();
+  if (!server_.dialect().Deterministic(options_, on_gpu())) return;
+  determinism_ = ProbeDeterminism(&server_, setup_.style, tokenizer_.get());
+  if (!determinism_->shown)
+    log::Warn("the server is not deterministic, as it was to be: {}", determinism_->reason);
 }
 
 // Some servers report that they are healthy, but load the model with the first request.

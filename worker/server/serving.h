@@ -7,6 +7,7 @@
 
 #include "tokenizer/tokenizer.h"
 #include "worker/engine/engine.h"
+#include "worker/server/determinism_probe.h"
 #include "worker/server/options.h"
 #include "worker/server/plan.h"
 #include "worker/server/scorer.h"
@@ -36,6 +37,8 @@ class Serving {
   bool on_gpu() const { return !gpus_.empty(); }
   /// Calls under way at once.
   int concurrency() const;
+  /// Whether the server was to give the same bits in any batch, and did so in a probe.
+  bool deterministic() const { return determinism_ && determinism_->shown; }
   /// What came of the last parity check (EngineInfo::parity).
   const std::string& verdict() const { return verdict_; }
   /// Facts of the last Load (Engine::LoadReport).
@@ -51,6 +54,7 @@ class Serving {
   void WarmUp();
   Scorer JudgeScoring();
   parity::NumberType TypeOf(const std::filesystem::path& directory) const;
+  std::string Continue(const std::string& prompt, int tokens);
   parity::Report CheckParity();
   void RequireParity();
 
@@ -61,7 +65,9 @@ class Serving {
   PlanSetup setup_;
   std::unique_ptr<Tokenizer> tokenizer_;  ///< null if the checkpoint's tokenizer is not understood
   Scorer scorer_;
+  GenerationConfig end_tokens_only_;
   parity::ParityCheck parity_;
+  std::optional<Determinism> determinism_;  ///< none if the server was not to be deterministic
   std::string verdict_;  ///< of the last parity check
   int starts_ = 0;
   Json report_ = Json::object();

@@ -143,7 +143,14 @@ def reset(_):
     return {"success": FAULT != "reset"}
 
 
-POSTS = {"/v1/completions": completions, "/inference/v1/generate": generate, "/collective_rpc": reload_weights,
+def tokenize(body):
+    tokens = list(body["prompt"].encode())
+    if FAULT == "other tokens":
+        tokens[7:9] = [tokens[8]]
+    return {"count": len(tokens), "max_model_len": 512, "tokens": tokens, "token_strs": None}
+
+
+POSTS = {"/v1/completions": completions, "/tokenize": tokenize, "/inference/v1/generate": generate, "/collective_rpc": reload_weights,
          "/reset_prefix_cache": reset, "/pause?mode=wait": lambda _: {"status": "paused"},
          "/resume": lambda _: {"status": "resumed"}, "/update_weight_version": lambda _: {"success": True}}
 

@@ -83,7 +83,8 @@ constexpr Kernels kKernels = {.name = Ops::kName,
                               .widen = Widen,
                               .maximum = Maximum,
                               .sum_exp = SumExp,
-                              .soft_cap = SoftCap};
+                              .soft_cap = SoftCap,
+                              .round = nullptr};
 
 }  // namespace
 }  // namespace evald::native

@@ -147,6 +147,10 @@ class Sglang : public Dialect {
     return ways;
   }
   std::string WhyNoSwap(bool, bool) const override { return ""; }
+  // Refused while requests are under way.
+  bool EmptyCache(const Caller& call) const override {
+    return call("/flush_cache", Json::object(), kSwapStepTimeout).ok();
+  }
   void Swap(const Caller& call, const std::filesystem::path& checkpoint,
             const std::string& label) const override;
 };

@@ -169,6 +169,14 @@ class Prompt : public ScoringWay {
   bool cached_;
 };
 
+// vLLM answers false while a request uses the cache.
+bool ResetPrefixCache(const Caller& call) {
+  const http_client::Response reply = call("/reset_prefix_cache", Json::object(), kSwapStepTimeout);
+  return reply.ok() &&
+         FieldOr(ParseJson(reply.body, "/reset_prefix_cache"), "success", false,
+                 "/reset_prefix_cache");
+}
+
 http_client::Response Must(const Caller& call, const std::string& path, const Json& body) {
   http_client::Response reply = call(path, body, kSwapStepTimeout);
   if (!reply.ok()) {
@@ -199,6 +207,7 @@ class Vllm : public Dialect {
     ways.push_back(EchoWay(style));
     return ways;
   }
+  bool EmptyCache(const Caller& call) const override { return ResetPrefixCache(call); }
   // Seen with 0.32: on a processor the output layer is a packed copy. A swap renews the copy only
   // if the checkpoint has a tensor for it.
   std::string WhyNoSwap(bool on_gpu, bool tied) const override {
@@ -292,9 +301,7 @@ void Vllm::Swap(const Caller& call, const std::filesystem::path& checkpoint,
   Must(call, "/collective_rpc",
        {{"method", "reload_weights"}, {"kwargs", {{"weights_path", checkpoint.string()}}}});
   // Keys and values of the old weights must go, which reloading does not do.
-  const Json cleared =
-      ParseJson(Must(call, "/reset_prefix_cache", Json::object()).body, "/reset_prefix_cache");
-  if (!FieldOr(cleared, "success", false, "/reset_prefix_cache")) {
+  if (!ResetPrefixCache(call)) {
     throw Error(ErrorKind::kInfrastructure, "/reset_prefix_cache: the cache could not be cleared");
   }
   Must(call, "/update_weight_version", {{"new_version", label}});
