@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "checkpoint/layout.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
@@ -40,6 +43,19 @@ void CountTokens(const PreparedTask& prepared, SuiteTask* task) {
   task->tokens_out_most *= scale;
 }
 
+// A misspelt argument, or a switch that the template does not have, would be seen nowhere else.
+void WarnOfUnusedArguments(const PreparationInput& input, const ChatTemplate& chat) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : input.prompts.template_arguments.items()) names.insert(name);
+  for (const TaskRequest& task : input.tasks) {
+    if (task.enable_thinking) names.insert("enable_thinking");
+  }
+  for (const std::string& name : names) {
+    if (!chat.Mentions(name))
+      log::Warn("{}: the chat template does not use '{}', which is set", chat.where(), name);
+  }
+}
+
 PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& hooks) {
   PrepareOptions options;
   options.data_dir = input.data_dir;
@@ -58,9 +74,12 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
   options.prompts.fewshot_as_multiturn = input.prompts.Multiturn();
   if (input.prompts.chat_template) {
     hooks.doing("reading the checkpoint's chat template");
-    options.prompts.chat = std::make_shared<ChatTemplate>(
+    const ChatTemplate chat =
         ChatTemplate::Load(ReadFolder(input.checkpoint, input.roots), input.prompts.template_name,
-                           input.prompts.chat_date));
+                           input.prompts.chat_date);
+    WarnOfUnusedArguments(input, chat);
+    options.prompts.chat =
+        std::make_shared<ChatTemplate>(chat.WithArguments(input.prompts.template_arguments));
   }
   return options;
 }
@@ -68,6 +87,18 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
 ResolvedTasks Resolve(const PreparationInput& input, const PreparationHooks& hooks) {
   hooks.doing("reading the task files");
   return TaskRegistry(input.task_dirs, input.roots).Resolve(input.tasks);
+}
+
+// The engine would refuse every request.
+void CheckThinkEnd(const LeafTask& leaf, const TaskDefinition& task, const Tokenizer& tokenizer) {
+  const Json thinking = task.sources.value("thinking", Json::object());
+  const Json end = thinking.value("think_end_token", Json());
+  const std::string wrong =
+      end.is_number_integer() ? WrongWithTokenId(tokenizer, end.get<int32_t>()) : "";
+  if (wrong.empty()) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("task '{}': think_end_token: {}", leaf.name, wrong),
+              "name an id of the checkpoint's tokenizer, or the text of the token");
 }
 
 SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
@@ -80,6 +111,7 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
   // So that an unknown metric is found now, and not after hours
   const Scorer scorable(task.definition, nullptr);
   if (tokenizer != nullptr) {
+    CheckThinkEnd(leaf, task.definition, *tokenizer);
     options.doing(fmt::format("task '{}': making tokens", leaf.name));
     task.tokenizer_key = tokenizer->key();
     prepared.MakeTokens(
@@ -122,10 +154,14 @@ void CheckScoring(const PreparationInput& input, const ResolvedTasks& resolved,
   hooks.doing("checking the tasks' metrics");
   ResultsInput results;
   results.groups = resolved.groups;
+  Json truncated = Json::object();
   for (const LeafTask& leaf : resolved.leaves) {
     results.tasks.push_back(DefineTask(leaf));
     results.entries[leaf.name] = ExpectedEntry(leaf, results.tasks.back());
+    if (results.tasks.back().output_type == "generate_until")
+      truncated[leaf.name] = {{"answers", 1}, {"truncated", 0}};
   }
+  results.evald["truncated_answers"] = std::move(truncated);
   if (input.judge.policy.gates.empty() && input.judge.policy.baseline.empty()) return;
   hooks.doing("checking the gates");
   CheckGates(input.judge.policy, BuildResults(results), input.roots, input.baseline_complete);
