@@ -167,6 +167,33 @@ TEST(CutAtStop, TheFirstInTheTextCounts) {
   EXPECT_EQ(text, "one");
 }
 
+TEST(GenerateBody, SendsNoStopStringsIfTheModelThinks) {
+  Request request = Question();
+  request.sampling.until.push_back("");
+  EXPECT_EQ(GenerateBody({}, request)["max_tokens"], 1) << "an empty stop string ends it at once";
+  request.sampling.think_end.text = "</think>";
+  const Json body = GenerateBody({}, request);
+  EXPECT_FALSE(body.contains("stop"));
+  EXPECT_EQ(body["max_tokens"], 32);
+}
+
+TEST(GenerationOf, SplitsTheThinkingFromTheServersText) {
+  const ThinkingEnd end({"</think>", -1}, nullptr);
+  const auto answer = [&](Completion completion) {
+    return GenerationOf(Question(), std::move(completion), nullptr, {}, &end);
+  };
+  const Generation stopped = answer({"one\ntwo</think>\n\n 42\nQ:", "stop", true, 3, 9, {}});
+  EXPECT_EQ(stopped.text, "42");
+  EXPECT_EQ(stopped.thinking, "one\ntwo</think>\n\n ");
+  EXPECT_EQ(stopped.finish, FinishReason::kStop);
+  EXPECT_EQ(stopped.tokens_out, 9);
+  EXPECT_EQ(answer({"one\ntwo</think>42", "stop", true, 3, 9, {}}).finish, FinishReason::kEos);
+  const Generation unfinished = answer({"one\ntwo", "length", false, 3, 9, {}});
+  EXPECT_EQ(unfinished.finish, FinishReason::kLength);
+  EXPECT_EQ(unfinished.text, "one");
+  EXPECT_EQ(unfinished.thinking, "");
+}
+
 TEST(GenerationOf, SaysWhyItEnded) {
   const auto finish = [](Completion completion) {
     return GenerationOf(Question(), std::move(completion)).finish;
