@@ -216,8 +216,8 @@ void GroupBuilder::ApplyRequest(YamlMapping* task) const {
   }
 }
 
-// The harness refuses loglikelihood requests with enable_thinking as well, but only when it has come
-// to them.
+// The harness refuses loglikelihood requests with enable_thinking as well, but only when it has
+// come to them.
 void GroupBuilder::ApplyThinking(LeafTask::State* state) const {
   const TaskConfig& config = state->config;
   if (enable_thinking_.value_or(false) && config.output_type != "generate_until") {

@@ -55,7 +55,7 @@ class GroupBuilder {
   std::map<std::string, std::string> asked_by_;  ///< leaf -> the requested name that contains it
   std::set<std::string> groups_;
   std::string asking_;
-  Overrides asked_for_;  ///< what the request sets
+  Overrides asked_for_;                  ///< what the request sets
   std::optional<bool> enable_thinking_;  ///< the request's
   ThinkEnd think_end_;                   ///< the request's
   int depth_ = 0;

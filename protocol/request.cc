@@ -56,9 +56,9 @@ RequestKind RequestKindFromString(std::string_view name) {
 std::optional<ThinkEnd> ParseThinkEnd(const Json& json) {
   if (json.is_number_integer()) {
     // An integer above 2^63 is unsigned in the JSON library.
-    const bool fits = json.is_number_unsigned() ? json.get<uint64_t>() <= INT32_MAX
-                                                : json.get<int64_t>() >= 0 &&
-                                                      json.get<int64_t>() <= INT32_MAX;
+    const bool fits = json.is_number_unsigned()
+                          ? json.get<uint64_t>() <= INT32_MAX
+                          : json.get<int64_t>() >= 0 && json.get<int64_t>() <= INT32_MAX;
     return fits ? std::optional(ThinkEnd{"", json.get<int32_t>()}) : std::nullopt;
   }
   if (!json.is_string() || json.get_ref<const std::string&>().empty()) return std::nullopt;

@@ -124,12 +124,11 @@ void ReadPrompts(YamlSection& top, EvalConfig* config) {
 
 Json ToJson(const PromptsConfig& prompts) {
   Json json = {{"chat_template", prompts.template_name.empty() ? Json(prompts.chat_template)
-                                                          : Json(prompts.template_name)},
-          {"chat_date", ToJson(prompts.chat_date)},
-          {"system_instruction", prompts.system_instruction},
-          {"fewshot_as_multiturn", prompts.Multiturn()}};
-  if (!prompts.template_arguments.empty())
-    json["chat_template_args"] = prompts.template_arguments;
+                                                               : Json(prompts.template_name)},
+               {"chat_date", ToJson(prompts.chat_date)},
+               {"system_instruction", prompts.system_instruction},
+               {"fewshot_as_multiturn", prompts.Multiturn()}};
+  if (!prompts.template_arguments.empty()) json["chat_template_args"] = prompts.template_arguments;
   return json;
 }
 

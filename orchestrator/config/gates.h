@@ -25,8 +25,8 @@ enum class GateKind {
 
 /// The name under which gates know the share of a task's answers that are truncated.
 inline constexpr const char* kTruncatedAnswers = "truncated";
-/// The task of a gate on every task that generates text and has no such gate of its own. No task has
-/// this name.
+/// The task of a gate on every task that generates text and has no such gate of its own. No task
+/// has this name.
 inline constexpr const char* kEveryTask = "*";
 
 /// One rule that a run's results must meet.

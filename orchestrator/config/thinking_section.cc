@@ -68,8 +68,9 @@ void SettleThinking(EvalConfig* config) {
     }
     if (*task.enable_thinking && !task.think_end.given()) {
       throw Error(ErrorKind::kUsage,
-                  place + ": is true, but 'think_end_token' is absent: the thinking would be scored "
-                          "as part of the answer",
+                  place +
+                      ": is true, but 'think_end_token' is absent: the thinking would be scored "
+                      "as part of the answer",
                   fmt::format("name what ends the thinking: {}", kThinkEndForm));
     }
   }

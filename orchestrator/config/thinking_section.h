@@ -17,8 +17,8 @@ ThinkEnd ReadThinkEnd(YamlSection& section);
 Json ReadTemplateArguments(YamlSection& top, bool chat_template);
 
 /// Gives each task the engine's keys that it lacks. A task that only switches thinking off has no
-/// end of thinking. Tasks, engine and prompts must have been read. Throws Error(kUsage) for thinking
-/// without an end, or without a chat template that could switch it.
+/// end of thinking. Tasks, engine and prompts must have been read. Throws Error(kUsage) for
+/// thinking without an end, or without a chat template that could switch it.
 void SettleThinking(EvalConfig* config);
 
 }  // namespace evald

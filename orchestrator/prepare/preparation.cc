@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/clock.h"
@@ -96,9 +97,18 @@ void CheckThinkEnd(const LeafTask& leaf, const TaskDefinition& task, const Token
   const std::string wrong =
       end.is_number_integer() ? WrongWithTokenId(tokenizer, end.get<int32_t>()) : "";
   if (wrong.empty()) return;
-  throw Error(ErrorKind::kInput,
-              fmt::format("task '{}': think_end_token: {}", leaf.name, wrong),
+  throw Error(ErrorKind::kInput, fmt::format("task '{}': think_end_token: {}", leaf.name, wrong),
               "name an id of the checkpoint's tokenizer, or the text of the token");
+}
+
+// The tokenizer that knows which ids there are; null if no task names the end of thinking by its
+// id.
+std::unique_ptr<Tokenizer> TokenizerForEnds(const PreparationInput& input) {
+  const bool needed =
+      std::any_of(input.tasks.begin(), input.tasks.end(),
+                  [](const TaskRequest& task) { return task.think_end.token >= 0; });
+  if (!needed || !input.tokens) return nullptr;
+  return Tokenizer::Load(ReadFolder(input.checkpoint, input.roots));
 }
 
 SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
@@ -237,8 +247,10 @@ Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks)
                 {"tasks", Json::array()}};
   const ResolvedTasks resolved = Resolve(input, hooks);
   CheckScoring(input, resolved, hooks);
+  const std::unique_ptr<Tokenizer> tokenizer = TokenizerForEnds(input);
   for (const LeafTask& leaf : resolved.leaves) {
     const TaskDefinition task = DescribeTask(leaf, options);
+    if (tokenizer != nullptr) CheckThinkEnd(leaf, task, *tokenizer);
     found["tasks"].push_back({{"name", task.name},
                               {"output_type", task.output_type},
                               {"num_fewshot", task.num_fewshot},

@@ -96,9 +96,8 @@ void WriteThinking(const SampleSource& source, int64_t doc_id, const Sink& out) 
 }
 
 bool HasThinking(const std::vector<Request>& requests) {
-  return std::any_of(requests.begin(), requests.end(), [](const Request& request) {
-    return request.sampling.think_end.given();
-  });
+  return std::any_of(requests.begin(), requests.end(),
+                     [](const Request& request) { return request.sampling.think_end.given(); });
 }
 
 // One line of the file, and its part of the task's hash. Empty for a document that is left out.

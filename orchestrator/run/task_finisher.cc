@@ -81,14 +81,14 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggrega
     const auto at = static_cast<size_t>(document);
     undefined[at] = 0;
     texts[at] = truncated[at] = 0;
-    generations[task.generation_of.at(at)].ForEach(document, requests, task.definition.repeats,
-                                                   [&](Generation&& answer) {
-                                                     ThrowIfStopped(stopped);
-                                                     if (IsUndefined(answer)) undefined[at] = 1;
-                                                     texts[at] += answer.kind == RequestKind::kGenerateUntil ? 1 : 0;
-                                                     truncated[at] += IsTruncatedAnswer(answer) ? 1 : 0;
-                                                     visit(std::move(answer));
-                                                   });
+    generations[task.generation_of.at(at)].ForEach(
+        document, requests, task.definition.repeats, [&](Generation&& answer) {
+          ThrowIfStopped(stopped);
+          if (IsUndefined(answer)) undefined[at] = 1;
+          texts[at] += answer.kind == RequestKind::kGenerateUntil ? 1 : 0;
+          truncated[at] += IsTruncatedAnswer(answer) ? 1 : 0;
+          visit(std::move(answer));
+        });
   };
   source.bytes = [&](int64_t document) {
     const auto at = static_cast<size_t>(document);

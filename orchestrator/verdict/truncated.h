@@ -25,8 +25,8 @@ struct TruncatedCount {
 
 /// The counts that a gate on truncated answers bounds, from evald.truncated_answers of the results.
 /// A gate on a task or group has one count. A gate on every task has one for each task that
-/// generates text, but for those that another such gate of the policy names, also by a group. Throws
-/// Error(kUsage) "file:line: ..." if there is none.
+/// generates text, but for those that another such gate of the policy names, also by a group.
+/// Throws Error(kUsage) "file:line: ..." if there is none.
 std::vector<TruncatedCount> TruncatedCounts(const Gate& gate, const GatePolicy& policy,
                                             const ResultSet& set);
 

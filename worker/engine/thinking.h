@@ -20,8 +20,9 @@ struct SplitText {
 
 /// The end of a model's thinking, as one tokenizer has it. Splits texts as lm-evaluation-harness
 /// 0.4.13 does: a text by postprocess_generated_text (lm_eval/models/utils.py), tokens by their id
-/// as HFLM.generate_until (lm_eval/models/huggingface.py). One thing differs: if the text is that of
-/// a special token, which the decoded text of the `hf` backend never shows, the token's id counts.
+/// as HFLM.generate_until (lm_eval/models/huggingface.py). One thing differs: if the text is that
+/// of a special token, which the decoded text of the `hf` backend never shows, the token's id
+/// counts.
 class ThinkingEnd {
  public:
   /// `tokenizer` may be null if `end` is a text; otherwise it must outlive this. Throws

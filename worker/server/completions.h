@@ -32,8 +32,9 @@ struct CompletionsStyle {
 /// The body of a generate_until request, with the settings that are in force: temperature, top_p,
 /// top_k, min_p, repetition_penalty and min_tokens are members of these names. Throws Error(kInput)
 /// naming a setting that no server takes, unless `extra` has it. max_length needs `prompt_tokens`,
-/// which also keeps a checkpoint's max_new_tokens within the context; -1: not known. No stop strings
-/// are sent if the request says where thinking ends: the server would find them in the thinking.
+/// which also keeps a checkpoint's max_new_tokens within the context; -1: not known. No stop
+/// strings are sent if the request says where thinking ends: the server would find them in the
+/// thinking.
 Json GenerateBody(const CompletionsStyle& style, const Request& request, int prompt_tokens = -1);
 /// The body that asks for the log-probabilities of the prompt `tokens` (echo), with one generated
 /// token, which is ignored: several servers refuse to generate none.

@@ -29,8 +29,8 @@ int PromptTokens(const PlanSetup& setup, const Request& request) {
              : -1;
 }
 
-// Finds where thinking ends. Texts of servers have no special tokens, unless the server is asked for
-// them; tokens show every end.
+// Finds where thinking ends. Texts of servers have no special tokens, unless the server is asked
+// for them; tokens show every end.
 void PlanThinking(const PlanSetup& setup, Plan* plan, Json* body) {
   const Request& request = plan->request;
   if (!request.sampling.think_end.given()) return;

@@ -15,10 +15,10 @@ namespace evald::server {
 
 /// A request as calls of a server.
 struct Plan {
-  Request request;                   ///< with its prompt cut to the server's context
-  int truncated = 0;                 ///< tokens dropped from the left
-  std::string body;                  ///< kGenerateUntil: of the one call
-  std::vector<int32_t> end_tokens;   ///< kGenerateUntil: any of them ends the text
+  Request request;                  ///< with its prompt cut to the server's context
+  int truncated = 0;                ///< tokens dropped from the left
+  std::string body;                 ///< kGenerateUntil: of the one call
+  std::vector<int32_t> end_tokens;  ///< kGenerateUntil: any of them ends the text
   /// kGenerateUntil: where thinking ends, if the request says so
   std::optional<ThinkingEnd> thinking;
   std::vector<ScoreWindow> windows;  ///< the other kinds: what is to be scored

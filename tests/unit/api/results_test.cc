@@ -72,6 +72,7 @@ TEST_F(ResultsTest, SamplesComeByPage) {
   const Json sample = page["samples"][0];
   EXPECT_EQ(sample["prompt"], "Q: 20");
   EXPECT_EQ(sample["answers"], Json::parse(R"([["answer 20"]])"));
+  EXPECT_TRUE(sample["thinking"].is_null());
   EXPECT_EQ(sample["scores"]["exact_match"], 1.0);
   EXPECT_EQ(sample["correct"], true);
   EXPECT_EQ(sample["target"], "20");

@@ -269,7 +269,8 @@ TEST(EvalConfig, TasksThinkAsTheEngineDoesUnlessTheySayOtherwise) {
   EXPECT_EQ(config.tasks[2].think_end.text, "x");
   EXPECT_EQ(config.tasks[3].enable_thinking, true);
   EXPECT_EQ(config.tasks[3].think_end.token, 7);
-  EXPECT_TRUE(config.engine.settings.empty()) << "workers serve every run, whether it thinks or not";
+  EXPECT_TRUE(config.engine.settings.empty())
+      << "workers serve every run, whether it thinks or not";
   EXPECT_EQ(config.engine.think_end.text, "</think>");
 }
 
@@ -280,9 +281,9 @@ TEST(EvalConfig, ThinkingDecidesScores) {
   EXPECT_NE(deciding("  - gsm8k\n"), deciding("  - {task: gsm8k, think_end_token: 7}\n"));
   EXPECT_NE(deciding("  - gsm8k\n"), deciding("  - {task: gsm8k, enable_thinking: false}\n"));
   const auto with = [](const std::string& arguments) {
-    return ToJson(ParseEvalConfig(std::string(kThinker) + "  - gsm8k\nchat_template_args: " +
-                                      arguments + "\n",
-                                  "/somewhere/eval.yaml", {}),
+    return ToJson(ParseEvalConfig(
+                      std::string(kThinker) + "  - gsm8k\nchat_template_args: " + arguments + "\n",
+                      "/somewhere/eval.yaml", {}),
                   true)["prompts"];
   };
   EXPECT_EQ(with("{reasoning_effort: low}")["chat_template_args"]["reasoning_effort"], "low");

@@ -73,8 +73,9 @@ rules: [{task: math, metric: truncated, max: 0.1}]
   EXPECT_EQ(ToJson(GatePolicyFromJson(ToJsonWithPlaces(policy), "json")), ToJson(policy));
   EXPECT_EQ(Read("truncated: {max: 0}\n").gates.size(), 1U) << "no other rule is needed";
 
-  EXPECT_THAT(Refusal("truncated: {}\n"),
-              HasSubstr("gates.yaml:1: key 'truncated.max': is absent, expected a share from 0 to 1"));
+  EXPECT_THAT(
+      Refusal("truncated: {}\n"),
+      HasSubstr("gates.yaml:1: key 'truncated.max': is absent, expected a share from 0 to 1"));
   EXPECT_THAT(Refusal("truncated: {max: 2}\n"), HasSubstr("key 'truncated.max': found '2'"));
   EXPECT_THAT(Refusal("truncated: 0.02\n"), HasSubstr("expected a mapping"));
   EXPECT_THAT(Refusal("truncated: {min: 0.02}\n"), HasSubstr("unknown key 'truncated.min'"));

@@ -1,4 +1,6 @@
 // Thinking, against lm_eval 0.4.13 (tests/oracle/thinking_golden.py).
+#include "worker/engine/thinking.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +11,6 @@
 #include "native_test_util.h"
 #include "tests/unit/support/caught.h"
 #include "tokenizer/tokenizer.h"
-#include "worker/engine/thinking.h"
 
 namespace evald::native {
 namespace {
@@ -43,7 +44,7 @@ TEST(ThinkingGolden, Texts) {
   for (const Json& item : cases) {
     const auto text = item.at("text").get<std::string>();
     const SplitText split = ThinkingEnd(EndOf(item), nullptr).OfText(text);
-    if (split.ended) EXPECT_EQ(split.thinking + split.answer, text);
+    EXPECT_EQ(split.ended ? split.thinking + split.answer : text, text);
     const Generation answer = Answered(split, UntilOf(item), FinishReason::kEos);
     EXPECT_EQ(answer.text, item.at("answer")) << item;
     thought += split.ended ? 1 : 0;
@@ -87,7 +88,7 @@ TEST(ThinkingGolden, AnswersOfTheEngine) {
     EXPECT_EQ(answers[i].text, cases[i].at("answer")) << cases[i];
     thought += answers[i].thinking.empty() ? 0 : 1;
     stopped += answers[i].finish == FinishReason::kStop ? 1 : 0;
-    if (answers[i].thinking.empty()) EXPECT_NE(answers[i].finish, FinishReason::kStop);
+    EXPECT_FALSE(answers[i].thinking.empty() && answers[i].finish == FinishReason::kStop);
   }
   EXPECT_GT(thought, 20);
   EXPECT_GT(stopped, 5);
@@ -110,8 +111,7 @@ TEST(Thinking, SaysWhyItEnded) {
 
 TEST(Thinking, TheEosTextCutsButIsNoStopString) {
   const ThinkingEnd end({"</t>", -1}, nullptr);
-  const Generation answer =
-      Answered(end.OfText("a</t>b</s>"), {"\n"}, FinishReason::kEos, "</s>");
+  const Generation answer = Answered(end.OfText("a</t>b</s>"), {"\n"}, FinishReason::kEos, "</s>");
   EXPECT_EQ(answer.text, "b");
   EXPECT_EQ(answer.thinking, "a</t>");
   EXPECT_EQ(answer.finish, FinishReason::kEos);
