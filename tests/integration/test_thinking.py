@@ -143,7 +143,7 @@ class Answers(ThinkingCase):
         validated = self.evald("validate", self.write("g", {"think_end_token": 99999}))
         self.assertEqual(validated.returncode, 2, validated.stdout)
         self.assertIn("has no token 99999", validated.stderr)
-        self.assertFalse((self.folder / "runs").exists(), "nothing was computed")
+        self.assertEqual(list(self.folder.glob("runs/*/generations/*/*")), [], "nothing was computed")
 
     def test_a_run_is_not_resumed_with_other_thinking(self):
         self.killed_at("run.planned", 1, self.write("run", {"think_end_token": END}))
@@ -182,14 +182,17 @@ class Truncated(ThinkingCase):
         self.assertEqual(self.evald("run", own, "--quiet").returncode, 0)
 
     def test_thinking_that_did_not_end_is_truncated(self):
-        # "=" stands in the unfinished calculation. It cuts what is scored, but does not make it an answer.
-        task = {"generation_kwargs": {"max_gen_toks": 16, "until": ["="]}}
-        results = self.run_done(self.write("run", {"think_end_token": END}, task))
-        lines = self.generations("run")
+        # "<<" stands in the unfinished calculation. It cuts what is scored, but does not make it an answer.
+        def task(until):
+            return {"generation_kwargs": {"max_gen_toks": 8, "until": until}}
+        results = self.run_done(self.write("run", {"think_end_token": END}, task(["<<"])))
+        self.run_done(self.write("whole", {"think_end_token": END}, task([])))
+        lines, whole = self.generations("run"), self.generations("whole")
         self.assertTrue(all("thinking" not in line for line in lines))
         self.assertEqual({line["finish"] for line in lines}, {"length"})
         self.assertEqual(results["evald"]["truncated_answers"][MATH]["truncated"], 12)
-        self.assertTrue(any(line["tokens_out"] == 16 and len(line["text"]) < 30 for line in lines))
+        self.assertEqual([line["text"] for line in lines], [line["text"].split("<<")[0] for line in whole])
+        self.assertTrue(all("<<" in line["text"] and line["tokens_out"] == 8 for line in whole))
 
     def test_gates_on_tasks_without_texts_are_refused(self):
         for gates in ({"truncated": {"max": 0.1}}, {"rules": [{"task": "quickstart_choice", "metric": "truncated", "max": 0.1}]}):
