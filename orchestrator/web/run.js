@@ -172,11 +172,11 @@ class RunView {
         return this.#drawn?.node;
       }),
       verdictOf(this.#run) ? part(this.#gates, 'verdict', gatesOf) : null,
-      this.#loadTruncated(),
+      this.#run.state === 'done' ? this.#loadTruncated() : null,
     ]);
   }
 
-  // A run without results has no counts.
+  // Only a run that is done has results.
   async #loadTruncated() {
     const results = await find(runPath(this.#id, 'results')).catch(() => null);
     if (this.#ended || !results?.evald?.truncated_answers) return;
