@@ -94,6 +94,7 @@ const std::vector<EvalKeys>& AllEvalKeys() {
         "cache_limit",
         "state_dir",
         "gates"}},
+      {"engine", {"name", "enable_thinking", "think_end_token"}},
       {"tasks[]",
        {"task", "limit", "limit_total", "num_fewshot", "repeats", "generation_kwargs",
         "enable_thinking", "think_end_token"}},

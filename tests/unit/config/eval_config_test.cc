@@ -87,6 +87,9 @@ TEST(EvalConfig, AMisplacedKeyIsSentWhereItBelongs) {
        "unknown key 'num_fewshot'; it belongs to an entry of 'tasks', as in tasks: [{task: gsm8k, "
        "num_fewshot: 5}]"},
       {"model: /tmp\n", "unknown key 'model'; here this is 'checkpoint'"},
+      {"enable_thinking: true\n",
+       "unknown key 'enable_thinking'; it belongs to 'engine', or to an entry of 'tasks', as in "
+       "tasks: [{task: gsm8k, enable_thinking: true}]"},
       {"model_args: /tmp\n", "unknown key 'model_args'; valid keys here: "},
       {"temperature: 1\n",
        "unknown key 'temperature'; it belongs to 'generation_kwargs' in an entry of 'tasks'"},
