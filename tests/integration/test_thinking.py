@@ -82,7 +82,8 @@ class Answers(ThinkingCase):
                                        "think_end_token": END})
         self.assertEqual(scores(self.run_done(replay)), scores(thinking_results))
         self.assertEqual(self.generations("replay"), thinking)
-        (generations,) = (self.folder / "runs" / "thinking" / "generations" / MATH).glob("*.jsonl")
+        generations = self.folder / "generations.jsonl"
+        generations.write_text("".join(json.dumps(line) + "\n" for line in thinking))
         for file in (samples, generations):
             done = self.evald("score", "--task", MATH, "--task-dir", QUICKSTART / "tasks", "--generations", file,
                               "--limit", "12", "--json", env=dict(os.environ, XDG_CACHE_HOME=str(self.folder / "xdg")))
