@@ -13,6 +13,8 @@ namespace evald {
 struct LeafTask::State {
   TaskConfig config;
   std::optional<int64_t> limit;  ///< the first documents of the evaluated split
+  std::optional<bool> enable_thinking;
+  ThinkEnd think_end;
 };
 
 }  // namespace evald

@@ -6,6 +6,7 @@
 
 #include "evald/error.h"
 #include "tests/unit/native/native_test_util.h"
+#include "tokenizer/tokenizer.h"
 #include "worker/native/cuda/cuda_backend.h"
 
 namespace evald::native::cuda {
@@ -93,6 +94,32 @@ TEST(AheadEngineTest, GenerationSettingsAreTheProcessors) {
     const auto engine = GpuEngine(copy.path(), settings);
     EXPECT_EQ(AnswerLines(engine.get(), requests), expected) << settings;
   }
+}
+
+// Stop strings stand in the thinking, and the end is a text, or a token that the model generates.
+TEST(AheadEngineTest, ThinkingIsTheProcessors) {
+  const auto processor = LoadedEngine(GoldenPath("linear"));
+  const Generation said = AnswerAll(processor.get(), {GenerateRequest("The answer is", {}, 16)})[0];
+  const auto tokenizer = Tokenizer::Load(GoldenPath("linear"));
+  const std::vector<int32_t> tokens = tokenizer->Encode(said.text, false);
+  ASSERT_GT(tokens.size(), 8U);
+  std::vector<Request> requests;
+  for (const ThinkEnd& end :
+       {ThinkEnd{"never said", -1}, ThinkEnd{"", tokens[4]}, ThinkEnd{"", tokens[8]}}) {
+    requests.push_back(GenerateRequest("The answer is", {said.text.substr(2, 1)}, 16));
+    requests.back().doc_id = static_cast<int64_t>(requests.size());
+    requests.back().sampling.think_end = end;
+  }
+  const auto expected = AnswerAll(processor.get(), requests);
+  for (const Json& settings : {Json{{"ahead", false}}, Json::object()}) {
+    const auto engine = GpuEngine(GoldenPath("linear"), settings);
+    const auto answers = AnswerAll(engine.get(), requests);
+    for (size_t i = 0; i < answers.size(); ++i) {
+      EXPECT_EQ(ToJson(answers[i]), ToJson(expected[i])) << settings;
+      EXPECT_EQ(answers[i].tokens_out, 16) << "no stop string ended it";
+    }
+  }
+  EXPECT_FALSE(expected[1].thinking.empty() && expected[2].thinking.empty());
 }
 
 // The next sequence enters while the device still computes the last row of the sequence before it
