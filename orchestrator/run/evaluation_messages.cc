@@ -226,8 +226,12 @@ void Evaluation::GenerationsCommitted(const CommittedFile& file, const std::vect
 
 void Evaluation::OnProgress(const std::string& worker, const protocol::Progress& progress) {
   if (!planned_ || ending_) return;
-  machine_.Progressed(processes_.Of(worker), IdOfWireId(progress.trial), progress.attempt,
-                      progress.requests_done, progress.oldest_seconds, MonotonicMicros());
+  machine_.Progressed(processes_.Of(worker),
+                      {.trial = IdOfWireId(progress.trial),
+                       .attempt = progress.attempt,
+                       .requests_done = progress.requests_done,
+                       .oldest_s = progress.oldest_seconds},
+                      MonotonicMicros());
   const auto task = task_index_.find(progress.oldest_task);
   if (task != task_index_.end()) machine_.Overdue(task->second, progress.oldest_seconds);
 }
