@@ -10,10 +10,7 @@ namespace evald::http {
 
 namespace asio = boost::asio;
 
-namespace {}
-
-ByteStream::ByteStream(asio::ip::tcp::socket socket, asio::ssl::context* tls)
-    : socket_(std::move(socket)) {
+ByteStream::ByteStream(Socket socket, asio::ssl::context* tls) : socket_(std::move(socket)) {
   if (tls != nullptr) tls_.emplace(socket_, *tls);
 }
 
@@ -45,7 +42,7 @@ asio::awaitable<ByteStream::error_code> ByteStream::Write(std::string_view bytes
 
 void ByteStream::EndSending() {
   error_code ignored;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  socket_.shutdown(Socket::shutdown_send, ignored);
 }
 
 bool ByteStream::PeerHasEnded() {
@@ -55,7 +52,7 @@ bool ByteStream::PeerHasEnded() {
 
 void ByteStream::Close() {
   error_code ignored;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  socket_.shutdown(Socket::shutdown_both, ignored);
   socket_.close(ignored);
 }
 

@@ -1,23 +1,25 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ssl.hpp>
 #include <optional>
 #include <string_view>
 
 namespace evald::http {
 
-/// A TCP connection with or without TLS. Errors are returned as values. One read and one write at a
-/// time, on the thread of its io_context. Internal to this room.
+/// A connection over TCP, with or without TLS, or over a Unix socket. Errors are returned as
+/// values. One read and one write at a time, on the thread of its io_context. Internal to this
+/// room.
 class ByteStream {
  public:
+  using Socket = boost::asio::generic::stream_protocol::socket;
   using error_code = boost::system::error_code;
   template <typename T>
   using awaitable = boost::asio::awaitable<T>;
 
   /// `tls` may be nullptr; it must outlive this.
-  ByteStream(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls);
+  ByteStream(Socket socket, boost::asio::ssl::context* tls);
 
   /// The handshake of TLS; does nothing without TLS.
   awaitable<error_code> Handshake();
@@ -34,8 +36,8 @@ class ByteStream {
   void Close();
 
  private:
-  boost::asio::ip::tcp::socket socket_;
-  std::optional<boost::asio::ssl::stream<boost::asio::ip::tcp::socket&>> tls_;
+  Socket socket_;
+  std::optional<boost::asio::ssl::stream<Socket&>> tls_;
 };
 
 }  // namespace evald::http

@@ -36,17 +36,6 @@ std::string HttpDate() {
   return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::time(nullptr)));
 }
 
-Response ProblemForException(const std::exception& error, const Request& request) {
-  if (const auto* problem = dynamic_cast<const ProblemError*>(&error))
-    return ProblemResponse(problem->problem());
-  const auto* known = dynamic_cast<const Error*>(&error);
-  if (known == nullptr || known->kind() == ErrorKind::kInternal) {
-    log::Error("http: {} {}: {}", request.method, request.route, error.what());
-  }
-  if (known != nullptr) return ProblemResponse(ProblemFor(*known));
-  return ProblemResponse({500, "internal", "an internal error; the service's log says more"});
-}
-
 constexpr size_t kKeptForRequests = 64;  // connections of one address that are kept for requests
 
 size_t CountOf(const std::map<std::string, size_t>& counts, const std::string& of) {
@@ -66,16 +55,6 @@ bool MayFollow(const Shared& shared, const std::string& follower, const std::str
   return !taken(shared.statistics.event_streams, options.connections_max) &&
          !taken(CountOf(shared.streams_from, client), options.connections_per_client_max) &&
          CountOf(shared.streams, follower) < options.streams_per_token_max;
-}
-
-Response TooManyStreams(size_t most) {
-  return ProblemResponse(
-      {429,
-       "streams",
-       fmt::format("too many event streams are open: {} of one token, or all of one address", most),
-       "close some, or follow all runs with one stream",
-       "",
-       {{"Retry-After", "1"}}});
 }
 
 // Counts an event stream while it is open.
@@ -101,7 +80,7 @@ bool HasNoBody(int status) { return status == 101 || status == 204 || status == 
 
 }  // namespace
 
-Connection::Connection(std::shared_ptr<Shared> shared, asio::ip::tcp::socket socket,
+Connection::Connection(std::shared_ptr<Shared> shared, ByteStream::Socket socket,
                        std::string client, asio::ssl::context* tls)
     : shared_(std::move(shared)),
       client_(std::move(client)),
@@ -113,6 +92,32 @@ Connection::Connection(std::shared_ptr<Shared> shared, asio::ip::tcp::socket soc
 }
 
 Connection::~Connection() { --shared_->statistics.connections; }
+
+Response Connection::ProblemAnswer(const Problem& problem) const {
+  return shared_->options.problem_answer(problem);
+}
+
+Response Connection::AnswerForException(const std::exception& error, const Request& request) const {
+  if (const auto* problem = dynamic_cast<const ProblemError*>(&error))
+    return ProblemAnswer(problem->problem());
+  const auto* known = dynamic_cast<const Error*>(&error);
+  if (known == nullptr || known->kind() == ErrorKind::kInternal) {
+    log::Error("http: {} {}: {}", request.method, request.route, error.what());
+  }
+  if (known != nullptr) return ProblemAnswer(ProblemFor(*known));
+  return ProblemAnswer({500, "internal", "an internal error; the service's log says more"});
+}
+
+Response Connection::TooManyStreams() const {
+  return ProblemAnswer(
+      {429,
+       "streams",
+       fmt::format("too many event streams are open: {} of one token, or all of one address",
+                   shared_->options.streams_per_token_max),
+       "close some, or follow all runs with one stream",
+       "",
+       {{"Retry-After", "1"}}});
+}
 
 void Connection::Expire(Clock::time_point now) {
   if (gone_) return;
@@ -154,7 +159,7 @@ asio::awaitable<void> Connection::TurnAway(const Problem& problem) {
   const size_t bytes = error ? 0 : co_await stream_.ReadSome(data, sizeof data);
   if (bytes > 0 && !gone_) {
     shared_->statistics.Count({"other", "", problem.status}, 0, false);
-    const bool written = co_await WriteAnswer(Request(), ProblemResponse(problem), false, false);
+    const bool written = co_await WriteAnswer(Request(), ProblemAnswer(problem), false, false);
     if (written) co_await Linger();
   }
   Close();
@@ -188,7 +193,7 @@ asio::awaitable<bool> Connection::ServeOne() {
   if (gone_) co_return false;
   const std::string& follower = request->principal.name;
   if (response.events && !MayFollow(*shared_, follower, client_)) {
-    response = TooManyStreams(shared_->options.streams_per_token_max);
+    response = TooManyStreams();
   }
   const int status = response.status;
   const std::shared_ptr<EventSource> events = response.events;
@@ -254,8 +259,7 @@ asio::awaitable<bool> Connection::Refuse(const ProblemError& error, const Reques
   } catch (const ProblemError&) {
   }
   Request request = whole ? parser_.Take() : head;
-  const bool written =
-      co_await WriteAnswer(request, ProblemResponse(error.problem()), whole, false);
+  const bool written = co_await WriteAnswer(request, ProblemAnswer(error.problem()), whole, false);
   if (!whole && written) co_await Linger();
   co_return whole&& written;
 }
@@ -281,7 +285,7 @@ asio::awaitable<Response> Connection::Handle(const Route& route,
   try {
     route.handler(request, responder);
   } catch (const std::exception& error) {
-    responder(ProblemForException(error, *request));
+    responder(AnswerForException(error, *request));
   }
   responder = Responder([](Response) {});  // only the handler's copies are left
   while (!answer_ && !gone_) static_cast<void>(co_await signal_.async_wait(kAwait));
@@ -398,6 +402,10 @@ asio::awaitable<bool> Connection::WriteEvents(EventSource* source, bool chunked,
   while (!gone_ && !shared_->closing) {
     more_ = false;
     std::string frames = source->Next(kPieceBytes);
+    if (frames.empty() && source->over()) {
+      if (chunked) static_cast<void>(co_await Write("0\r\n\r\n"));
+      break;
+    }
     if (frames.empty() && silent) frames = ": still here\n\n";
     silent = false;
     if (frames.empty()) {

@@ -41,8 +41,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   template <typename T>
   using awaitable = boost::asio::awaitable<T>;
 
-  Connection(std::shared_ptr<Shared> shared, boost::asio::ip::tcp::socket socket,
-             std::string client, boost::asio::ssl::context* tls);
+  Connection(std::shared_ptr<Shared> shared, ByteStream::Socket socket, std::string client,
+             boost::asio::ssl::context* tls);
   ~Connection();
 
   /// Runs until the connection ends.
@@ -78,6 +78,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   awaitable<void> RunTunnel(Tunnel* tunnel);
   awaitable<void> ReadTunnel(std::shared_ptr<Tunnel> tunnel);
   awaitable<void> Linger();
+  Response ProblemAnswer(const Problem& problem) const;
+  Response AnswerForException(const std::exception& error, const Request& request) const;
+  Response TooManyStreams() const;
   std::string Head(const Request& request, const Response& response, bool keep, bool chunked) const;
   void Deadline(std::chrono::milliseconds from_now) { deadline_ = Clock::now() + from_now; }
   void NoDeadline() { deadline_ = Clock::time_point::max(); }

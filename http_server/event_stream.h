@@ -16,7 +16,10 @@ class EventSource {
   virtual ~EventSource() = default;
   /// The next whole frames, about `bytes_max` together; "" if there is nothing new.
   virtual std::string Next(size_t bytes_max) = 0;
-  /// Sets `wake`, to be called when Next() has frames again after it returned "".
+  /// Whether the stream ends once Next() returns "". Most have no end of their own.
+  virtual bool over() const { return false; }
+  /// Sets `wake`, to be called when Next() has frames again after it returned "", or when the
+  /// stream is over.
   virtual void OnMore(std::function<void()> wake) = 0;
 };
 

@@ -6,6 +6,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <map>
 #include <set>
@@ -16,12 +17,14 @@
 #include "http_server/connection.h"
 #include "http_server/peer_owner.h"
 #include "http_server/problem.h"
+#include "http_server/unix_socket.h"
 
 namespace evald::http {
 namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+using local = asio::local::stream_protocol;
 using error_code = boost::system::error_code;
 
 constexpr std::chrono::milliseconds kSweep{100};
@@ -53,12 +56,25 @@ Problem OtherUser(const Caller& caller) {
 }
 
 // The answer to a client over the limit. Its request is not read.
-std::string FullAnswer() {
-  const Response response = ProblemResponse({503, "connections", "too many connections"});
-  return fmt::format(
-      "HTTP/1.1 503 {}\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\n"
-      "Connection: close\r\nContent-Length: {}\r\n\r\n{}",
-      ReasonPhrase(503), response.body.size(), response.body);
+std::string FullAnswer(const ServerOptions& options) {
+  const Response response = options.problem_answer(
+      {503, "connections", "too many connections", "", "", {{"Retry-After", "1"}}});
+  std::string text = fmt::format("HTTP/1.1 503 {}\r\n", ReasonPhrase(503));
+  for (const auto& [name, value] : response.headers.fields()) text += name + ": " + value + "\r\n";
+  return text + fmt::format("Connection: close\r\nContent-Length: {}\r\n\r\n{}",
+                            response.body.size(), response.body);
+}
+
+// The only caller of a Unix socket without tokens is this user, or root.
+Caller CallerOfUnixSocket(int socket) {
+  const std::optional<uid_t> user = UserAtOtherEnd(socket);
+  Caller caller;
+  caller.accepted = user && (*user == ::geteuid() || *user == 0);
+  if (!caller.accepted) {
+    caller.reason = user ? fmt::format("the call comes from uid {}", *user)
+                         : "the kernel does not say who calls";
+  }
+  return caller;
 }
 
 asio::ip::address ParseAddress(const std::string& text) {
@@ -75,7 +91,9 @@ void RequireGuards(const ServerOptions& options) {
   if (options.certificate.empty() != options.key.empty()) {
     throw Error(ErrorKind::kUsage, "TLS needs both a certificate and a key");
   }
-  if (IsLoopback(options.address)) return;
+  if (!options.socket.empty() && !options.certificate.empty())
+    throw Error(ErrorKind::kUsage, "a Unix socket has no TLS");
+  if (!options.socket.empty() || IsLoopback(options.address)) return;
   if (options.certificate.empty()) {
     throw Error(ErrorKind::kUsage, fmt::format("listening on {} needs TLS", options.address),
                 "give a certificate and a key, or listen on 127.0.0.1");
@@ -129,11 +147,14 @@ bool IsLoopback(const std::string& address) { return ParseAddress(address).is_lo
 struct Server::State {
   State(const ServerOptions& options, Router router)
       : shared(std::make_shared<Shared>(options, std::move(router))), tls(MakeTls(options)) {
-    if (options.tokens.empty()) peer_owner.emplace();
+    if (options.tokens.empty() && options.socket.empty()) peer_owner.emplace();
   }
 
   void Listen();
-  asio::awaitable<void> Accept();
+  void ListenOnTcp();
+  void ListenOnPath();
+  template <typename Acceptor>
+  asio::awaitable<void> Accept(Acceptor* from);
   asio::awaitable<void> Serve(std::shared_ptr<Connection> connection, std::string client);
   asio::awaitable<void> TurnAway(std::shared_ptr<Connection> connection, Problem problem);
   asio::awaitable<void> Sweep();
@@ -141,14 +162,18 @@ struct Server::State {
     if (--per_client[client] == 0) per_client.erase(client);
   }
   void Take(tcp::socket socket);
+  void Take(local::socket socket);
+  void Begin(ByteStream::Socket socket, const std::string& client);
   bool MakePlace(const std::string& client);
   std::shared_ptr<Connection> Expendable(const std::string& only_of, bool known) const;
-  void TakeStranger(tcp::socket socket, const Caller& caller);
+  void TakeStranger(ByteStream::Socket socket, const Caller& caller);
   void WindDown(std::chrono::milliseconds grace);
 
   std::shared_ptr<Shared> shared;
   std::unique_ptr<asio::ssl::context> tls;
   tcp::acceptor acceptor{shared->context};
+  local::acceptor local_acceptor{shared->context};  // if the server has a Unix socket
+  std::optional<UnixListener> unix_listener;
   std::set<std::shared_ptr<Connection>> connections;
   std::map<std::string, size_t> per_client;
   std::optional<PeerOwner> peer_owner;            // if no tokens are in force
@@ -162,6 +187,22 @@ struct Server::State {
 };
 
 void Server::State::Listen() {
+  if (shared->options.socket.empty()) {
+    ListenOnTcp();
+    asio::co_spawn(shared->context, Accept(&acceptor), asio::detached);
+  } else {
+    ListenOnPath();
+    asio::co_spawn(shared->context, Accept(&local_acceptor), asio::detached);
+  }
+}
+
+void Server::State::ListenOnPath() {
+  unix_listener.emplace(shared->options.socket);
+  local_acceptor.assign(local(), unix_listener->TakeSocket().release());
+  url = "unix:" + shared->options.socket.string();
+}
+
+void Server::State::ListenOnTcp() {
   const ServerOptions& options = shared->options;
   const tcp::endpoint endpoint(ParseAddress(options.address), options.port);
   error_code error;
@@ -181,9 +222,10 @@ void Server::State::Listen() {
   url = fmt::format("{}://{}:{}", tls ? "https" : "http", host, port);
 }
 
-asio::awaitable<void> Server::State::Accept() {
+template <typename Acceptor>
+asio::awaitable<void> Server::State::Accept(Acceptor* from) {
   while (!shared->closing) {
-    auto [error, socket] = co_await acceptor.async_accept(kAwait);
+    auto [error, socket] = co_await from->async_accept(kAwait);
     if (shared->closing) break;
     if (error) {  // for example, no file descriptors are left
       asio::steady_timer pause(shared->context, kPauseAfterAcceptError);
@@ -208,18 +250,31 @@ void Server::State::Take(tcp::socket socket) {
     const Caller caller = peer_owner->Of(socket.native_handle());
     if (!caller.accepted) return TakeStranger(std::move(socket), caller);
   }
-  const std::string client = peer.address().to_string();
-  if (!MakePlace(client)) {
-    ++shared->statistics.connections_refused_total;
-    socket.non_blocking(true, error);
-    if (!tls) socket.write_some(asio::buffer(FullAnswer()), error);
-    socket.shutdown(tcp::socket::shutdown_both, error);
-    return;
-  }
   const auto write_ms = static_cast<unsigned>(shared->options.time.write.count());
   ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &write_ms, sizeof write_ms);
   socket.set_option(tcp::no_delay(true), error);
   socket.set_option(asio::socket_base::keep_alive(true), error);
+  Begin(std::move(socket), peer.address().to_string());
+}
+
+void Server::State::Take(local::socket socket) {
+  ++shared->statistics.connections_total;
+  if (shared->options.tokens.empty()) {
+    const Caller caller = CallerOfUnixSocket(socket.native_handle());
+    if (!caller.accepted) return TakeStranger(std::move(socket), caller);
+  }
+  Begin(std::move(socket), "unix");
+}
+
+void Server::State::Begin(ByteStream::Socket socket, const std::string& client) {
+  error_code error;
+  if (!MakePlace(client)) {
+    ++shared->statistics.connections_refused_total;
+    socket.non_blocking(true, error);
+    if (!tls) socket.write_some(asio::buffer(FullAnswer(shared->options)), error);
+    socket.shutdown(ByteStream::Socket::shutdown_both, error);
+    return;
+  }
   socket.set_option(asio::socket_base::send_buffer_size(kSendBufferBytes), error);
   ++per_client[client];
   auto connection = std::make_shared<Connection>(shared, std::move(socket), client, tls.get());
@@ -270,7 +325,7 @@ bool Server::State::MakePlace(const std::string& client) {
 
 // Takes a call of another user. It uses no place of the service's own user: few such calls are
 // answered at one time, and not for long.
-void Server::State::TakeStranger(tcp::socket socket, const Caller& caller) {
+void Server::State::TakeStranger(ByteStream::Socket socket, const Caller& caller) {
   ++shared->statistics.connections_refused_total;
   if (!caller.gone && strangers_logged.size() < kStrangersLoggedMax &&
       strangers_logged.insert(caller.reason).second) {
@@ -331,6 +386,7 @@ void Server::State::WindDown(std::chrono::milliseconds grace) {
   close_all_at = std::chrono::steady_clock::now() + grace;
   error_code ignored;
   acceptor.close(ignored);
+  local_acceptor.close(ignored);
   for (const auto& connection : std::vector(connections.begin(), connections.end()))
     connection->WindDown();
 }
@@ -341,7 +397,6 @@ Server::Server(ServerOptions options, Router router) {
   state_ = std::make_shared<State>(options, std::move(router));
   state_->Listen();
   asio::io_context& context = state_->shared->context;
-  asio::co_spawn(context, state_->Accept(), asio::detached);
   asio::co_spawn(context, state_->Sweep(), asio::detached);
   state_->thread = std::thread([state = state_.get()] {
     for (;;) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "http_server/problem.h"
 #include "http_server/request_parser.h"
 #include "http_server/router.h"
 #include "http_server/statistics.h"
@@ -31,6 +32,9 @@ struct TimeLimits {
 struct ServerOptions {
   std::string address = "127.0.0.1";  ///< an IP address, or "localhost"
   uint16_t port = 0;                  ///< 0: any free port
+  /// A Unix socket's path (unix_socket.h) instead of address and port; without TLS. Without tokens
+  /// too, only this process's user and root may call.
+  std::filesystem::path socket;
   std::filesystem::path certificate;  ///< PEM chain; with `key` turns TLS (1.2 and 1.3) on
   std::filesystem::path key;          ///< PEM
   /// empty: this process's user and root are admin, others are refused
@@ -46,6 +50,8 @@ struct ServerOptions {
   size_t streams_per_token_max = 256;
   double requests_per_second = 2000;  ///< per client address
   double requests_burst = 4000;
+  /// The form of an error's answer
+  std::function<Response(const Problem&)> problem_answer = ProblemResponse;
 };
 
 /// Whether `address` is reachable from this machine only.
@@ -67,8 +73,8 @@ class Server {
   /// Calls Stop().
   ~Server();
 
-  uint16_t port() const;
-  /// "http://127.0.0.1:8080" or "https://…".
+  uint16_t port() const;  ///< 0 for a Unix socket
+  /// "http://127.0.0.1:8080", "https://…" or "unix:/path".
   const std::string& url() const;
 
   /// Runs `work` on the server's thread, soon. Drops it once the server has stopped. Any thread.
