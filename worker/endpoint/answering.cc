@@ -10,7 +10,8 @@
 namespace evald::endpoint {
 namespace {
 
-[[noreturn]] void RefuseForNow() {
+[[noreturn]] void RefuseForNow(const EngineQueue& queue) {
+  if (queue.ended()) throw ApiError(503, "the endpoint ends", "", "engine");
   throw ApiError(429, "the endpoint has too much to do; try again", "", "busy");
 }
 
@@ -101,10 +102,10 @@ void Answering::Start() {
   std::vector<ScoreWish> wishes;
   for (size_t p = 0; ScoresPrompts() && p < call_.prompts.size(); ++p) wishes.push_back(WishFor(p));
   const bool nothing = works.empty() && wishes.empty();
-  if (!wishes.empty() && !services_.scores->Ask(std::move(wishes))) RefuseForNow();
+  if (!wishes.empty() && !services_.scores->Ask(std::move(wishes))) RefuseForNow(*services_.queue);
   if (!works.empty() && !services_.queue->Add(std::move(works))) {
     over_ = true;
-    RefuseForNow();
+    RefuseForNow(*services_.queue);
   }
   if (nothing) Push({}, true);
 }

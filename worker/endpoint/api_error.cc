@@ -49,8 +49,9 @@ http::Response ErrorResponse(const ApiError& error) {
 
 http::Response ErrorResponseFor(const http::Problem& problem) {
   const bool key = problem.status == 401;
-  const ApiError error(problem.status, WithRemedy(problem.detail, problem.remedy), "",
-                       key ? "invalid_api_key" : problem.code);
+  const std::string message = key ? "the key is missing or wrong; send Authorization: Bearer <key>"
+                                  : WithRemedy(problem.detail, problem.remedy);
+  const ApiError error(problem.status, message, "", key ? "invalid_api_key" : problem.code);
   http::Response response = http::JsonResponse(error.status(), ToLine(error.ToJson()));
   response.headers.Add("Cache-Control", "no-store");
   for (const auto& [name, value] : problem.headers) response.headers.Add(name, value);

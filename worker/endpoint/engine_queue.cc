@@ -62,6 +62,11 @@ size_t EngineQueue::under_way() const {
   return works_;
 }
 
+bool EngineQueue::ended() const {
+  const std::lock_guard lock(mutex_);
+  return stopping_;
+}
+
 void EngineQueue::Stop() {
   {
     const std::lock_guard lock(mutex_);

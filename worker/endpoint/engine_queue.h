@@ -47,6 +47,8 @@ class EngineQueue {
   void Stop();
 
   size_t under_way() const;
+  /// Whether it takes no more requests, ever: it was stopped, or the engine broke.
+  bool ended() const;
 
  private:
   struct Held {

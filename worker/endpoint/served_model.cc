@@ -39,7 +39,7 @@ ServedModel ReadServedModel(const std::filesystem::path& checkpoint, const std::
   try {
     model.chat = ChatTemplate::Load(folder, "", ChatDate{now, true});
   } catch (const Error& e) {
-    model.no_chat = e.what();
+    model.no_chat = e.message();
   }
   model.max_length = engine.max_length;
   model.has_top_k = HasTopK(folder);

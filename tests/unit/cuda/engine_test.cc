@@ -124,6 +124,57 @@ TEST(AheadEngineTest, WhatWasCancelledIsForgotten) {
   EXPECT_EQ(AnswerLines(engine.get(), requests), expected);
 }
 
+// The reports on tokens are those of the processor, whoever chooses the tokens.
+TEST(AheadEngineTest, ReportsOnTokensAreTheProcessors) {
+  std::vector<Request> requests = SomeRequests();
+  std::erase_if(requests,
+                [](const Request& r) { return r.kind == RequestKind::kLoglikelihoodRolling; });
+  requests.push_back(GenerateRequest("The answer is", {}, 6));
+  requests.back().sampling.settings = {{"repetition_penalty", 1.2}};
+  const auto processor = LoadedEngine(GoldenPath("llama3"));
+  for (const int top : {TokenWatch::kNoLogProbabilities, 0, 1, 4}) {
+    const auto expected = WatchAll(processor.get(), requests, top);
+    const auto engine = GpuEngine(GoldenPath("llama3"), Json::object());
+    const auto found = WatchAll(engine.get(), requests, top);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ(found[i].generation.text, expected[i].generation.text);
+      ASSERT_EQ(found[i].reports.size(), expected[i].reports.size());
+      for (size_t t = 0; t < found[i].reports.size(); ++t) {
+        const TokenReport &a = found[i].reports[t], &b = expected[i].reports[t];
+        EXPECT_EQ(a.token, b.token);
+        if (top >= 0) EXPECT_NEAR(a.log_probability, b.log_probability, 1e-4);
+        ASSERT_EQ(a.top.size(), static_cast<size_t>(std::max(top, 0)));
+        for (size_t n = 0; n < a.top.size(); ++n)
+          EXPECT_NEAR(a.top[n].log_probability, b.top[n].log_probability, 1e-4);
+        for (const TokenLogProbability& likely : a.top) {
+          if (likely.token == a.token) EXPECT_EQ(likely.log_probability, a.log_probability);
+        }
+      }
+    }
+  }
+}
+
+// A request is cancelled while the device computes its next row; the others go on.
+TEST(AheadEngineTest, OneRequestOfABatchIsCancelled) {
+  const auto fresh = GpuEngine(GoldenPath("llama3"), Json::object());
+  std::vector<Request> requests;
+  for (int doc = 0; doc < 4; ++doc) {
+    requests.push_back(GenerateRequest("The answer is " + std::to_string(doc), {}, 20));
+    requests.back().doc_id = doc;
+  }
+  const auto expected = AnswerAll(fresh.get(), requests);
+  const auto engine = GpuEngine(GoldenPath("llama3"), Json::object());
+  for (size_t i = 0; i < requests.size(); ++i) engine->Submit(i, requests[i]);
+  for (int step = 0; step < 5; ++step) engine->Step(std::chrono::milliseconds(0));
+  EXPECT_TRUE(engine->Cancel(1));
+  while (engine->pending() > 0) {
+    for (const Finished& finished : engine->Step(std::chrono::milliseconds(50))) {
+      EXPECT_NE(finished.tag, 1u);
+      EXPECT_EQ(finished.generation.text, expected[finished.tag].text);
+    }
+  }
+}
+
 TEST(AheadEngineTest, NamesTheTokenThatCannotBeDrawnFromLogitsThatAreNotFinite) {
   CheckpointCopy copy("llama3");
   copy.ChangeTensors("embed_tokens", [](Tensors::Tensor* tensor) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -18,10 +19,12 @@ struct Answer {
   std::string body;
 };
 
-/// A blocking client on a plain socket to 127.0.0.1. It sends any bytes, right or wrong.
+/// A blocking client on a plain socket to 127.0.0.1, or to a Unix socket. It sends any bytes, right
+/// or wrong.
 class SocketClient {
  public:
   explicit SocketClient(uint16_t port);
+  explicit SocketClient(const std::filesystem::path& path);
 
   /// False if the peer has gone.
   bool Send(const std::string& bytes);

@@ -28,8 +28,10 @@ class Words : public EventSource {
     text += more;
     if (wake_) wake_();
   }
+  bool over() const override { return ends && text.empty(); }
   std::string text;
   bool endless = false;
+  bool ends = false;
   int asked = 0;
 
  private:
@@ -80,6 +82,19 @@ TEST_F(StreamTest, IsNotChunkedForHttp10) {
   EXPECT_THAT(client.ReceiveUntil("\r\n\r\n"), ::testing::Not(HasSubstr("chunked")));
   Say("data: a\n\n");
   EXPECT_EQ(client.ReceiveUntil("\n\n"), "data: a\n\n");
+}
+
+TEST_F(StreamTest, EndsIfItsSourceDoes) {
+  Start({});
+  SocketClient client(server_->port());
+  client.Send(Ask("GET", "/events"));
+  client.ReceiveUntil("\r\n\r\n");
+  server_->Post([this] {
+    words_->ends = true;
+    words_->Say("data: last\n\n");
+  });
+  EXPECT_EQ(client.ReceiveUntil("0\r\n\r\n"), "c\r\ndata: last\n\n\r\n0\r\n\r\n");
+  EXPECT_TRUE(client.EndsWithin(kPatience));
 }
 
 TEST_F(StreamTest, SaysThatItLives) {
