@@ -23,7 +23,7 @@ namespace evald {
 namespace {
 
 constexpr uint64_t kFilesNeeded = 256;  // half of them for files that are no connections
-constexpr std::chrono::seconds kGpuPatience{10};
+constexpr std::chrono::seconds kGpuPatience{3};
 // The longest answer; a call that takes longer is ended.
 constexpr std::chrono::hours kAnswer{1};
 

@@ -5,15 +5,17 @@ Texts and log-probabilities are held against those of `evald run` on the same do
 import concurrent.futures
 import http.client
 import json
+import os
 import select
 import signal
 import socket
 import stat
 import unittest
 
-from evald_case import QUICKSTART, EvaldCase
+from evald_case import BINARIES, QUICKSTART, EvaldCase
 
 CHECKPOINT = QUICKSTART / "checkpoints" / "step-01200"
+GPU_WORKER = BINARIES / "evald-worker-cuda-emulated"
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -28,9 +30,9 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class EndpointCase(EvaldCase):
-    def serve(self, *arguments, checkpoint=CHECKPOINT):
+    def serve(self, *arguments, checkpoint=CHECKPOINT, device="cpu", **options):
         """Starts an endpoint, and returns its process and what it says of itself."""
-        process = self.start("endpoint", checkpoint, "--device", "cpu", "--threads", "1", "--json", *arguments)
+        process = self.start("endpoint", checkpoint, "--device", device, "--threads", "1", "--json", *arguments, **options)
         self.addCleanup(self.end, process)
         ready, _, _ = select.select([process.stdout], [], [], 120)
         line = process.stdout.readline() if ready else ""
@@ -212,6 +214,36 @@ class CommandLine(EndpointCase):
         self.refused("cuda:GPU-none", "--device", "cuda:GPU-none", status=3)
         _, said = self.serve()
         self.refused("Address already in use", "--port", said["url"].rsplit(":", 1)[1])
+
+
+@unittest.skipUnless(GPU_WORKER.exists(), "evald-worker-cuda-emulated is not built")
+class OnAGpu(EndpointCase):
+    def setUp(self):
+        super().setUp()
+        self.environment = {**os.environ, "EVALD_WORKER_CUDA": str(GPU_WORKER), "EVALD_EMULATED_GPUS": f"1:{256 << 20}",
+                            "EVALD_DEVICE_LOCKS": str(self.folder / "locks")}
+        self.few = [word for setting in ("kv_cache=16MiB", "chunk=64", "concurrency=4", "copy_threads=1")
+                    for word in ("--set", setting)]
+
+    def test_answers_as_on_the_processor(self):
+        body = {"prompt": "def add(a, b):", "max_tokens": 6, "logprobs": 1, "echo": True}
+        _, on_processor = self.serve()
+        expected = self.complete(on_processor, **body)["choices"][0]
+        for device in ("auto", "cuda:GPU-emulated-0"):
+            process, said = self.serve(*self.few, device=device, env=self.environment)
+            found = self.complete(said, **body)["choices"][0]
+            self.assertEqual(found["text"], expected["text"])
+            self.assertEqual(found["logprobs"]["tokens"], expected["logprobs"]["tokens"])
+            for one, other in zip(found["logprobs"]["token_logprobs"][1:], expected["logprobs"]["token_logprobs"][1:]):
+                self.assertAlmostEqual(one, other, places=3)
+            process.terminate()
+            process.wait(60)
+
+    def test_a_gpu_is_held_alone(self):
+        self.serve(*self.few, device="auto", env=self.environment)
+        done = self.evald("endpoint", CHECKPOINT, "--device", "auto", timeout=60, env=self.environment)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("is held by process", done.stderr)
 
 
 class BadInput(EndpointCase):

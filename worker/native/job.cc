@@ -74,9 +74,9 @@ std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
 
 // The device's choice or, if settings change the logits, a choice made here. Greedy choice works
 // with any logits; torch.multinomial draws none from logits without a softmax.
-int32_t Job::Choose(const Sequence& sequence, const Answer& answer) const {
-  if (answer.logits.empty()) {
-    if (answer.defined || !plan_.settings.do_sample) return answer.token;
+int32_t Job::Choose(const Sequence& sequence, Answer* answer) const {
+  if (answer->logits.empty()) {
+    if (answer->defined || !plan_.settings.do_sample) return answer->token;
     throw Error(
         ErrorKind::kInput,
         fmt::format("{}: the logits after token {} are not finite, so that none can be drawn",
@@ -88,7 +88,9 @@ int32_t Job::Choose(const Sequence& sequence, const Answer& answer) const {
                              static_cast<int64_t>(prompt) + plan_.tokens_max};
   const double uniform = UniformFor(context_.seed, request_, static_cast<int>(generated_.size()));
   try {
-    return ChooseToken(plan_.settings, history, uniform, answer.logits);
+    // A report needs them afterwards
+    return ChooseToken(plan_.settings, history, uniform,
+                       watch_ ? answer->logits : std::move(answer->logits));
   } catch (Error& e) {
     e.AddContext(RequestName(request_));
     throw;
@@ -100,7 +102,7 @@ bool Job::OnGenerated(Sequence* sequence, Answer&& answer) {
   const std::vector<int32_t>& ends = plan_.settings.eos_ids;
   int32_t token = 0;
   try {
-    token = Choose(*sequence, answer);
+    token = Choose(*sequence, &answer);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInput) throw;
     refused_ = e;  // other requests' answers may have landed in the same batch

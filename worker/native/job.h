@@ -41,7 +41,7 @@ class Job {
 
  private:
   Generation Answered();
-  int32_t Choose(const Sequence& sequence, const Answer& answer) const;
+  int32_t Choose(const Sequence& sequence, Answer* answer) const;
   bool OnGenerated(Sequence* sequence, Answer&& answer);
   void Report(int32_t token, Answer&& answer) const;
   bool OnScored(const ScoreWindow& window, int64_t position, Answer&& answer);
