@@ -143,17 +143,18 @@ void ExpectAlike(const std::vector<TokenReport>& found, const std::vector<TokenR
   }
 }
 
-// The reports on tokens are those of the processor, whoever chooses the tokens.
+// The reports on tokens are those of the processor, whoever chooses the tokens. Both compute in
+// fp32.
 TEST(AheadEngineTest, ReportsOnTokensAreTheProcessors) {
   std::vector<Request> requests = SomeRequests();
   std::erase_if(requests,
                 [](const Request& r) { return r.kind == RequestKind::kLoglikelihoodRolling; });
   requests.push_back(GenerateRequest("The answer is", {}, 6));
   requests.back().sampling.settings = {{"repetition_penalty", 1.2}};
-  const auto processor = LoadedEngine(GoldenPath("llama3"));
+  const auto processor = LoadedEngine(GoldenPath("linear"));
   for (const int top : {TokenWatch::kNoLogProbabilities, 0, 1, 4}) {
     const auto expected = WatchAll(processor.get(), requests, top);
-    const auto engine = GpuEngine(GoldenPath("llama3"), Json::object());
+    const auto engine = GpuEngine(GoldenPath("linear"), Json::object());
     const auto found = WatchAll(engine.get(), requests, top);
     for (size_t i = 0; i < requests.size(); ++i) {
       EXPECT_EQ(found[i].generation.text, expected[i].generation.text);
