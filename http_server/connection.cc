@@ -57,7 +57,35 @@ Connection::Connection(std::shared_ptr<Shared> shared, ByteStream::Socket socket
   Deadline(shared_->options.time.handshake);
 }
 
-Connection::~Connection() { --shared_->statistics.connections; }
+Connection::~Connection() {
+  EndCall();
+  --shared_->statistics.connections;
+}
+
+// Counts the call until EndCall. Throws ProblemError(429) if its token has too many under way.
+void Connection::BeginCall(const std::string& token) {
+  const ServerOptions& options = shared_->options;
+  if (options.tokens.empty() || token.empty()) return;
+  if (CountOf(shared_->calls, token) >= options.calls_per_token_max) {
+    throw ProblemError({429,
+                        "calls",
+                        fmt::format("{} calls of this token are under way: bodies that are to "
+                                    "come, answers that are to be read, streams",
+                                    options.calls_per_token_max),
+                        "end some, or wait",
+                        "",
+                        {{"Retry-After", "1"}}});
+  }
+  ++shared_->calls[token];
+  call_of_ = token;
+}
+
+void Connection::EndCall() {
+  if (!call_of_) return;
+  const auto count = shared_->calls.find(*call_of_);
+  if (--count->second == 0) shared_->calls.erase(count);
+  call_of_.reset();
+}
 
 Response Connection::ProblemAnswer(const Problem& problem) const {
   return shared_->options.problem_answer(problem);
@@ -112,6 +140,7 @@ asio::awaitable<void> Connection::Run() {
   while (go_on && !gone_ && !shared_->closing) {
     idle_ = true;
     go_on = co_await ServeOne();
+    EndCall();
     since_ = Clock::now();
   }
   Close();
@@ -200,6 +229,7 @@ asio::awaitable<bool> Connection::Receive(const Route** route) {
   head.client = client_;
   *route = &shared_->admission.Admit(&head, MonotonicMicros());
   known_ = known_ || head.principal.role != Role::kNone;
+  BeginCall(head.principal.name);
   parser_.LimitBody((*route)->body_bytes_max);
   Deadline(time.body);
   if (parser_.expects_continue()) {

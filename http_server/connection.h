@@ -26,6 +26,7 @@ struct Shared {
   ServerOptions options;
   Admission admission;
   Statistics statistics;
+  std::map<std::string, size_t> calls;         ///< calls under way by the token's name
   std::map<std::string, size_t> streams;       ///< open event streams by the token's name
   std::map<std::string, size_t> streams_from;  ///< open event streams by the client's address
   bool closing = false;
@@ -69,6 +70,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // requests (connection.cc)
   awaitable<bool> ReadMore();
   awaitable<bool> ServeOne();
+  void BeginCall(const std::string& token);
+  void EndCall();
   awaitable<bool> Receive(const Route** route);
   awaitable<Response> Handle(const Route& route, std::shared_ptr<const Request> request);
   awaitable<bool> Refuse(const ProblemError& error, const Request& head);
@@ -99,6 +102,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   RequestParser parser_;
   boost::asio::steady_timer signal_;  ///< cancelled to wake the coroutine that waits on it
   Clock::time_point deadline_;
+  std::optional<std::string> call_of_;  ///< the token of the call under way, if it counts
   std::optional<Response> answer_;
   std::shared_ptr<std::atomic<bool>> unwanted_;  ///< of the request that is being handled
   Clock::time_point since_ = Clock::now();

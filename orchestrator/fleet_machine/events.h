@@ -22,6 +22,7 @@ struct HostSpec {
   /// Whether a refusal from this host ends the run. If not, the run decides whether to believe it:
   /// another host's agent may claim anything.
   bool trusted = true;
+  std::string owner = {};  ///< name of the token that its agent came with
 };
 
 enum class HostNews {

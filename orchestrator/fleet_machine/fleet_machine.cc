@@ -18,7 +18,7 @@ auto Facts(const RunView& view) {
   return std::tie(view.priority, view.user, view.profile, view.uses_devices, view.engine, view.load,
                   view.fingerprint, view.checkpoint_bytes, view.followable, view.planned,
                   view.wants_workers, view.wants_more_workers, view.max_attempts, view.ending,
-                  view.doubted);
+                  view.doubted, view.doubted_owners);
 }
 
 // Whether the change may give work to a worker that had none.
@@ -54,6 +54,12 @@ void FleetMachine::Ignore(const std::string& id, const char* event, const char* 
 
 // ---- runs
 
+bool FleetMachine::Doubts(const RunView& run, const std::string& host) const {
+  if (run.doubted.count(host) > 0) return true;
+  return !run.doubted_owners.empty() && !hosts_.at(host).spec.trusted &&
+         run.doubted_owners.count(hosts_.at(host).spec.owner) > 0;
+}
+
 void FleetMachine::RunChanged(const RunView& view, int64_t now) {
   const auto [found, fresh] = runs_.try_emplace(view.number);
   Run& run = found->second;
@@ -64,7 +70,8 @@ void FleetMachine::RunChanged(const RunView& view, int64_t now) {
   const bool more_open = view.open_s > run.view.open_s;
   const bool scores_more =
       view.wants_metric_processes && (!run.view.wants_metric_processes || !run.no_job_for.empty() ||
-                                      run.view.doubted != view.doubted);
+                                      run.view.doubted != view.doubted ||
+                                      run.view.doubted_owners != view.doubted_owners);
   const auto needs = [](const RunView& of) { return std::tie(of.load, of.profile, of.ending); };
   const bool other_load = fresh || needs(run.view) != needs(view);
   if (!same) TakeOver(&run, view, fresh);
@@ -250,6 +257,7 @@ void FleetMachine::Tick(int64_t now) {
   }
   DoubtClaims(now);
   TakeDevicesBack(now);
+  TakeStalledBack(now);
   TakeJobsBack(now);
   // The devices of other hosts may have other work now
   ready_.InsertAll(declined_);

@@ -256,10 +256,14 @@ class FleetMachine {
   void StopFor(size_t index, WorkerSlot::Start next, const std::string& why, int64_t now);
 
   // fleet_machine_turns.cc
+  /// Whether the run doubts the host, or all hosts of its token.
+  bool Doubts(const RunView& run, const std::string& host) const;
   bool HasDevice(const Run& run) const;
   void TakeDevicesBack(int64_t now);
   void TakeDeviceFor(const Run& run, int64_t now);
   int64_t PatienceWith(const Run& holder) const;
+  bool ComputedElsewhere(const Run& run, const std::string& host) const;
+  void TakeStalledBack(int64_t now);
   void TakeJobsBack(int64_t now);
   bool OthersWantToScore(const std::string& user, const std::string& host) const;
   bool ScoredElsewhere(const Run& run, const std::string& host) const;

@@ -223,7 +223,8 @@ void FleetMachine::Distrust(Run* run, const WorkerSlot& slot) {
 // ends.
 void FleetMachine::TellNobodyElse() {
   for (const auto& [number, run] : runs_) {
-    if (run.view.ending || run.view.doubted.empty()) continue;
+    if (run.view.ending || (run.view.doubted.empty() && run.view.doubted_owners.empty()))
+      continue;
     const bool worker =
         std::any_of(workers_.begin(), workers_.end(), [&of = run, this](const WorkerSlot& slot) {
           return Usable(slot) && Suits(slot, of) && !Spent(slot, of);
@@ -233,7 +234,7 @@ void FleetMachine::TellNobodyElse() {
                                               return slot.state != MetricProcessState::kAbsent &&
                                                      slot.state != MetricProcessState::kGivenUp &&
                                                      Serves(slot.host) &&
-                                                     of.view.doubted.count(slot.host) == 0;
+                                                     !Doubts(of.view, slot.host);
                                             });
     if ((run.view.needs_workers && !worker) || (run.view.wants_metric_processes && !metric_process))
       Push(order::TellNobodyElse{number});

@@ -77,7 +77,7 @@ void FleetMachine::ServeWorker(size_t index, int64_t now) {
 // kind of engine than it has, but no processor becomes a GPU.
 bool FleetMachine::Suits(const WorkerSlot& slot, const Run& run) const {
   const RunView& view = run.view;
-  if (view.doubted.count(slot.host) > 0 || TriedInVain(slot, run)) return false;
+  if (Doubts(view, slot.host) || TriedInVain(slot, run)) return false;
   if (view.uses_devices && view.engine && view.engine->own_gpu != slot.gpu) return false;
   if (view.engine && slot.engine && slot.profile == view.profile &&
       (view.engine->own_gpu || slot.engine->own_gpu)) {
@@ -91,11 +91,11 @@ bool FleetMachine::HasGpuFor(const Run& run) const {
   int vain = 0;
   for (const auto& [index, times] : run.ended_loads) {
     const WorkerSlot& slot = workers_[index];
-    if (OffersGpu(slot) && TriedInVain(slot, run) && run.view.doubted.count(slot.host) == 0) ++vain;
+    if (OffersGpu(slot) && TriedInVain(slot, run) && !Doubts(run.view, slot.host)) ++vain;
   }
   for (const WorkerSlot& slot : workers_) {
-    if (run.view.doubted.empty()) break;
-    if (OffersGpu(slot) && run.view.doubted.count(slot.host) > 0) ++vain;
+    if (run.view.doubted.empty() && run.view.doubted_owners.empty()) break;
+    if (OffersGpu(slot) && Doubts(run.view, slot.host)) ++vain;
   }
   return offered_gpus_ > vain;
 }
@@ -247,7 +247,7 @@ void FleetMachine::ServeMetricProcess(size_t index, int64_t now) {
   std::vector<DispatchRun> wanting;
   for (const auto& [number, run] : runs_) {
     if (!run.view.wants_metric_processes || run.no_job_for.count(index) > 0 ||
-        run.view.doubted.count(slot.host) > 0)
+        Doubts(run.view, slot.host))
       continue;
     wanting.push_back({number, run.view.priority, run.view.user});
   }

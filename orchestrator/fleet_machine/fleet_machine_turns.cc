@@ -18,6 +18,10 @@ constexpr int64_t kPatienceMicros = 600'000'000, kPatienceMostMicros = 3'600'000
 // the job after so long, it is killed: others wait, or the job's run is over.
 constexpr int64_t kJobMicros = 300'000'000, kJobOfNobodyMicros = 30'000'000;
 
+// A worker of somebody else's host that holds trials, and of which nothing has come for so long, is
+// looked at so often. The run knows how long its trials take.
+constexpr int64_t kHeldMicros = 60'000'000, kHeldLookMicros = 10'000'000;
+
 // The time between two looks at whose turn it is
 constexpr int64_t kLookMicros = 1'000'000;
 
@@ -71,13 +75,37 @@ void FleetMachine::TakeDeviceFor(const Run& run, int64_t now) {
   for (const HeldTrial& held : worst->held) Push(order::TakeBack{worst->id, held});
 }
 
+// Whether a worker of another host could compute for the run.
+bool FleetMachine::ComputedElsewhere(const Run& run, const std::string& host) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&](const WorkerSlot& slot) {
+    return slot.host != host && Usable(slot) && Suits(slot, run) && !Spent(slot, run);
+  });
+}
+
+// Anyone with a worker token can hold trials and say that they are being computed.
+void FleetMachine::TakeStalledBack(int64_t now) {
+  for (WorkerSlot& slot : workers_) {
+    if (slot.state() != WorkerState::kReady || slot.held.empty()) continue;
+    if (now - slot.moved_us < kHeldMicros || now - slot.held_looked_us < kHeldLookMicros) continue;
+    slot.held_looked_us = now;
+    if (hosts_.at(slot.host).spec.trusted) continue;
+    std::set<int64_t> runs;
+    for (const HeldTrial& held : slot.held) runs.insert(held.run);
+    for (const int64_t number : runs) {
+      const Run* run = Find(number);
+      if (run != nullptr && !run->view.ending && ComputedElsewhere(*run, slot.host))
+        Push(order::TakeStalled{slot.id, number});
+    }
+  }
+}
+
 // ---- metric processes
 
 // Whether a run of another user has a job for a metric process of this host.
 bool FleetMachine::OthersWantToScore(const std::string& user, const std::string& host) const {
   return std::any_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
     const RunView& view = entry.second.view;
-    return view.wants_metric_processes && view.user != user && view.doubted.count(host) == 0;
+    return view.wants_metric_processes && view.user != user && !Doubts(view, host);
   });
 }
 
@@ -86,7 +114,7 @@ bool FleetMachine::ScoredElsewhere(const Run& run, const std::string& host) cons
   return std::any_of(metric_processes_.begin(), metric_processes_.end(),
                      [&](const MetricProcessSlot& slot) {
                        return slot.host != host && slot.state == MetricProcessState::kReady &&
-                              Serves(slot.host) && run.view.doubted.count(slot.host) == 0;
+                              Serves(slot.host) && !Doubts(run.view, slot.host);
                      });
 }
 

@@ -103,7 +103,7 @@ void FleetMachine::TellWaiting(int64_t now) {
     std::string what = lasts ? WaitsFor(run) : !waits && for_turn ? WaitsForTurn(run) : "";
     if (what == run.waiting) continue;
     run.waiting = what;
-    Push(order::TellWaiting{number, std::move(what)});
+    Push(order::TellWaiting{number, std::move(what), lasts});
   }
 }
 

@@ -49,6 +49,12 @@ struct TakeBack {
   std::string worker;
   HeldTrial held;
 };
+/// The run looks whether the worker holds trials of which nothing has come for too long. If so, it
+/// takes them back, doubts the worker's host, and says so (answer::Revoked)
+struct TakeStalled {
+  std::string worker;
+  int64_t run = 0;
+};
 /// The run takes its jobs back from the metric process, without a failure. The process is killed
 /// next
 struct TakeJobsBack {
@@ -126,6 +132,7 @@ struct TellVain {
 struct TellWaiting {  ///< what the run waits for, for people; "": it does not wait
   int64_t run = 0;
   std::string what;
+  bool no_device = false;  ///< no device is there that could do what the run needs, idle or busy
 };
 
 // ---- the rest
@@ -148,7 +155,7 @@ namespace evald {
 
 using Order = std::variant<
     order::StartWorker, order::StartMetricProcess, order::Stop, order::Kill, order::Load,
-    order::Follow, order::Revoke, order::TakeBack, order::TakeJobsBack, order::LeaseTrial,
+    order::Follow, order::Revoke, order::TakeBack, order::TakeStalled, order::TakeJobsBack, order::LeaseTrial,
     order::Steal, order::LeaseJob, order::TellLoaded, order::TellRefused, order::TellWorkerLost,
     order::TellMetricProcessLost, order::TellSetAside, order::TellDevices, order::TellNoWorkers,
     order::TellNoMetricProcesses, order::TellNobodyElse, order::TellVain, order::TellWaiting,

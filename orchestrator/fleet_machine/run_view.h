@@ -51,6 +51,8 @@ struct RunView {
   /// Hosts that get nothing of the run while another host is there: they refused or failed work
   /// that others may still do (HostDoubts).
   std::set<std::string> doubted = {};
+  /// Tokens all of whose hosts are such (HostSpec::owner).
+  std::set<std::string> doubted_owners = {};
   bool operator==(const RunView&) const = default;
 };
 

@@ -125,6 +125,7 @@ class WorkerSlot {
   HeldTrials held;
   /// When it got a trial while it held none, ended one, or last showed that its trials go on
   int64_t moved_us = 0;
+  int64_t held_looked_us = 0;  ///< when its run last looked for stalled trials of it
   /// The run that is being asked about this worker; 0: none.
   int64_t asked = 0;
   bool asked_to_steal = false;

@@ -122,12 +122,17 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   std::vector<std::pair<std::string, HeldTrial>> TakeRevoked();
   /// Takes a trial back from its worker, which TakeRevoked then names: another run's turn has come.
   void TakeBack(const std::string& worker, const HeldTrial& held);
+  /// Takes back the worker's trials of which no slice has come for too long; TakeRevoked then names
+  /// them. The worker's host is doubted from now on.
+  void TakeStalled(const std::string& worker);
   /// Takes all jobs back from a metric process. `distrust`: its host is doubted from now on.
   void TakeJobsBack(const std::string& metric_process, bool distrust);
   /// Call it for every message of a process: the process is alive.
   void Alive(const std::string& process, int64_t now);
   /// Processes that hold a trial or job of this run and have been silent for too long.
   std::vector<std::string> Silent(int64_t now) const;
+  /// Processes that hold a trial or job of this run.
+  std::vector<std::string> Holders() const { return Silent(INT64_MAX); }
   void Loaded(const std::string& worker, const protocol::Loaded& loaded);
   /// Call it several times a second. `works(host)` is true if a process of that host computes or
   /// loads anything, for any run. As long as nothing of this run is committed, the run drops the
@@ -155,6 +160,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   }
   /// The reason why the run waits, if no present worker can do the work that is left; otherwise "".
   const std::string& waiting() const { return waiting_; }
+  /// Since when no device has been there that could do what the run needs (monotonic); 0: one is.
+  int64_t no_device_us() const { return no_device_us_; }
   /// Finishes what is leased, leases nothing more, and is then over.
   void Drain();
   /// Ends the run. It is over once its threads have ended.
@@ -345,6 +352,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   size_t prepare_done_ = 0, prepare_total_ = 0;
   std::string stage_note_;
   std::string waiting_;
+  int64_t no_device_us_ = 0;
   std::map<std::string, std::pair<int64_t, int64_t>> pulls_;  // bytes done and in all, by worker
   int64_t generated_at_plan_ = 0;
   WorkDone earlier_;  // work done before this process started

@@ -33,7 +33,7 @@ void Evaluation::Loaded(const std::string& worker, const protocol::Loaded& loade
   const Json scoring = loaded.report.value("scoring", Json());  // from an engine that tests itself
   if (scoring.is_object() && !scoring.value("offered", true))
     engine["refused"] = scoring.value("reason", "");
-  if (!engine_info_.is_null() || doubts_.doubted(WitnessOf(worker).host)) return;
+  if (!engine_info_.is_null() || doubts_.doubted(WitnessOf(worker))) return;
   const Json before = json_.record().value("engine", Json());
   if (!before.is_null() && Identity(before) != Identity(engine)) {
     const HostDoubts::Refusal refusal{
@@ -79,7 +79,7 @@ void Evaluation::Tick(int64_t now, const std::function<bool(const std::string& h
 void Evaluation::DropEngine(const std::string& why) {
   log::Warn("run {}: host '{}', with whose engine it began, {}: it begins anew with another", id_,
             engine_from_.host, why);
-  doubts_.Doubt(engine_from_);
+  doubts_.Stalled(engine_from_);
   for (const auto& [worker, device] : device_of_) {
     for (const Grant& grant : machine_.trials().HeldBy(processes_.Of(worker))) {
       dropped_leases_.push_back({worker, {number_, grant.item, grant.attempt}});

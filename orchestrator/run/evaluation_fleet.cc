@@ -34,6 +34,7 @@ RunView Evaluation::View(int64_t now) const {
   view.max_attempts = config_.workers.max_attempts;
   view.ending = ending_;
   view.doubted = doubts_.hosts();
+  view.doubted_owners = doubts_.owners();
   return view;
 }
 
@@ -196,13 +197,29 @@ void Evaluation::TakeBack(const std::string& worker, const HeldTrial& held) {
   CheckEnd();
 }
 
+void Evaluation::TakeStalled(const std::string& worker) {
+  const Holder holder = processes_.Of(worker);
+  const std::vector<Grant> stalled = machine_.TakeStalled(holder, MonotonicMicros());
+  if (stalled.empty()) return;
+  const Witness of = WitnessOf(worker);
+  for (const Grant& grant : stalled) {
+    log::Warn(
+        "run {}: trial {} is taken back from {}: nothing of it has come for too long; host '{}' "
+        "gets nothing more of the run while another host is there",
+        id_, grant.item, worker, of.host);
+    dropped_leases_.push_back({worker, {number_, grant.item, grant.attempt}});
+  }
+  doubts_.Stalled(of);
+  CheckEnd();
+}
+
 void Evaluation::TakeJobsBack(const std::string& metric_process, bool distrust) {
   const Holder holder = processes_.Of(metric_process);
   for (const Grant& grant : machine_.jobs().HeldBy(holder)) {
     machine_.JobGivenBack(holder, grant.item, grant.attempt);
     log::Warn("run {}: job {} is taken back from {}", id_, grant.item, metric_process);
   }
-  if (distrust) doubts_.Doubt(WitnessOf(metric_process));
+  if (distrust) doubts_.Stalled(WitnessOf(metric_process));
 }
 
 // ---- the fleet tells
@@ -279,7 +296,7 @@ void Evaluation::On(const order::TellNoMetricProcesses& none) {
 
 // Only doubted hosts are left, so their refusals are believed.
 void Evaluation::On(const order::TellNobodyElse&) {
-  if (ending_ || doubts_.hosts().empty()) return;
+  if (ending_ || !doubts_.any()) return;
   log::Warn("run {}: no other host is left for it: the refusals of the doubted ones are believed",
             id_);
   for (const HostDoubts::Refusal& refusal : doubts_.Settle()) CarryOut(refusal);
@@ -287,6 +304,11 @@ void Evaluation::On(const order::TellNobodyElse&) {
 }
 
 void Evaluation::On(const order::TellWaiting& waiting) {
+  if (!waiting.no_device) {
+    no_device_us_ = 0;
+  } else if (no_device_us_ == 0) {
+    no_device_us_ = MonotonicMicros();
+  }
   if (waiting.what == waiting_) return;
   waiting_ = waiting.what;
   if (waiting_.empty()) {

@@ -111,9 +111,9 @@ bool Evaluation::Believed(const std::string& process, const HostDoubts::Refusal&
 
 bool Evaluation::FailureCounts(const std::string& process) {
   const Witness from = WitnessOf(process);
-  const bool doubted = doubts_.doubted(from.host);
+  const bool doubted = doubts_.doubted(from);
   if (doubts_.Failed(from)) return true;
-  if (!doubted && doubts_.doubted(from.host)) {
+  if (!doubted && doubts_.doubted(from)) {
     log::Warn(
         "run {}: host '{}' has failed {} times and gets nothing more of it while another host is "
         "there",

@@ -20,9 +20,19 @@ bool HostDoubts::Failed(const Witness& from) {
   return false;
 }
 
+void HostDoubts::Stalled(const Witness& of) {
+  if (of.trusted) return;
+  doubted_.insert(of.host);
+  std::set<std::string>& hosts = stalled_[of.owner];
+  hosts.insert(of.host);
+  if (hosts.size() > 1) doubted_owners_.insert(of.owner);
+}
+
 std::vector<HostDoubts::Refusal> HostDoubts::Settle() {
   believed_.merge(doubted_);
   doubted_.clear();
+  doubted_owners_.clear();
+  stalled_.clear();
   std::vector<Refusal> refusals;
   for (auto& [what, said] : std::exchange(refused_, {}))
     refusals.push_back(std::move(said.refusal));

@@ -24,8 +24,10 @@ struct Witness {
 /// never be answered. It is believed from the service's own host, and once agents of two different
 /// tokens say the same. Before that, the host that refused is doubted: it gets nothing more of this
 /// run. A failure may be the host's own fault. A host's first failures do not count against the
-/// work; after kFailuresMax the host is doubted. If only doubted hosts are left for the run, doubts
-/// are settled: their refusals are believed, now and later.
+/// work; after kFailuresMax the host is doubted. A host that holds work and does none is doubted,
+/// too. Once two hosts of one token have done so, all hosts of this token are doubted: anyone with
+/// a worker token can join under many names. If only doubted hosts are left for the run, doubts are
+/// settled: their refusals are believed, now and later.
 class HostDoubts {
  public:
   static constexpr int kFailuresMax = 3;
@@ -42,12 +44,16 @@ class HostDoubts {
   bool Failed(const Witness& from);
   /// The host keeps others from the work, and does none. It is doubted, even if it was believed
   /// before.
-  void Doubt(const Witness& of) {
-    if (!of.trusted) doubted_.insert(of.host);
-  }
+  void Stalled(const Witness& of);
   /// Whether the host gets nothing more of the run.
-  bool doubted(const std::string& host) const { return doubted_.count(host) > 0; }
+  bool doubted(const Witness& of) const {
+    return !of.trusted &&
+           (doubted_.count(of.host) > 0 || doubted_owners_.count(of.owner) > 0);
+  }
   const std::set<std::string>& hosts() const { return doubted_; }
+  /// Tokens whose hosts are all doubted.
+  const std::set<std::string>& owners() const { return doubted_owners_; }
+  bool any() const { return !doubted_.empty() || !doubted_owners_.empty(); }
   /// Only doubted hosts are left: they are believed from now on. Returns their refusals.
   std::vector<Refusal> Settle();
 
@@ -57,6 +63,8 @@ class HostDoubts {
     Refusal refusal;
   };
   std::set<std::string> doubted_;
+  std::set<std::string> doubted_owners_;
+  std::map<std::string, std::set<std::string>> stalled_;  // hosts that did nothing, by owner
   std::set<std::string> believed_;
   std::map<std::string, int> failures_;  // by host
   std::map<std::string, Said> refused_;  // by Refusal::what

@@ -158,6 +158,11 @@ class RunMachine {
   /// The worker's failure does not count. The trial goes to the next worker that asks, which may
   /// resume from its files. False without the lease.
   bool TrialGivenBack(Holder worker, int64_t trial, int attempt);
+  /// Takes back the worker's trials of which no slice was reported for too long (backups.h), though
+  /// the worker may say that they are being computed; without a failure. A trial stays whose
+  /// counterpart another worker computes. Each call that takes any doubles the time for the run, so
+  /// that requests that take hours come to their end some day.
+  std::vector<Grant> TakeStalled(Holder worker, int64_t now);
   /// A file that was reported for a slice is not there: documents that no other file has are open
   /// again.
   void SliceLost(size_t task, DocumentRange documents);
@@ -307,6 +312,8 @@ class RunMachine {
   void ReportBegun(Holder worker, int64_t now);
   void ReportUntold(int64_t now);
   int64_t& StealWaitOf(Holder worker);
+  FreshSeconds FreshOf(const TrialState& trial) const;
+  bool IsStalled(Holder worker, const TrialState& trial, int64_t now) const;
   void Supersede(int64_t trial, size_t task, DocumentRange documents);
   void Revoke(int64_t trial);
   void EndBackup(int64_t trial, int attempt);
@@ -330,6 +337,7 @@ class RunMachine {
   Corrections costs_;
   std::vector<int> device_of_;     // by worker; -1: it never asked
   std::vector<Holder> worker_of_;  // by device
+  int stalls_ = 0;                 // calls of TakeStalled that took trials back
   Stealing stealing_{0};
   Backups backups_;
   double lease_s_ = 0;

@@ -1,7 +1,18 @@
 // Backups of late trials. A slice counts for whichever of the two commits it first.
+#include <algorithm>
+#include <cmath>
+
 #include "orchestrator/run_machine/run_machine.h"
 
 namespace evald {
+namespace {
+
+// A backup has so long to begin before a trial that has been quiet for too long is taken back.
+constexpr double kStalledSeconds = 30;
+constexpr int kStallsDoubled = 8;
+
+}  // namespace
+
 bool RunMachine::is_backup(int64_t trial) const {
   const TrialState* of = trials_.Find(trial);
   return of != nullptr && of->backup;
@@ -41,13 +52,43 @@ void RunMachine::ReportBegun(Holder worker, int64_t now) {
     const TrialState& trial = trials_.at(number);
     if (trial.backup || trial.backups >= Backups::kBackupsMax || trial.counterpart >= 0) continue;
     if (AllReported(trial)) continue;  // it is about to report the trial done
-    FreshSeconds fresh(lease_s_);
-    for (const SliceState& slice : trial.slices) {
-      if (!slice.reported) fresh.Add(costs_, slice.task, slice.documents.size());
-    }
-    begun.push_back({number, Seconds(trial.since_us), fresh.total(), Seconds(trial.quiet_us)});
+    begun.push_back({number, Seconds(trial.since_us), FreshOf(trial).total(),
+                     Seconds(trial.quiet_us)});
   }
   backups_.Report(Seconds(now), DeviceOf(worker), begun);
+}
+
+FreshSeconds RunMachine::FreshOf(const TrialState& trial) const {
+  FreshSeconds fresh(lease_s_);
+  for (const SliceState& slice : trial.slices) {
+    if (!slice.reported) fresh.Add(costs_, slice.task, slice.documents.size());
+  }
+  return fresh;
+}
+
+bool RunMachine::IsStalled(Holder worker, const TrialState& trial, int64_t now) const {
+  if (trial.slice_came || AllReported(trial)) return false;
+  const auto at = static_cast<size_t>(worker);
+  const int device = at < device_of_.size() ? std::max(0, device_of_[at]) : 0;
+  const double patience_s =
+      std::ldexp(backups_.quiet_s(device, FreshOf(trial).total()) + kStalledSeconds,
+                 std::min(stalls_, kStallsDoubled));
+  return Seconds(now - trial.quiet_us) > patience_s;
+}
+
+std::vector<Grant> RunMachine::TakeStalled(Holder worker, int64_t now) {
+  std::vector<Grant> taken;
+  for (const Grant& grant : trials_table_.HeldBy(worker)) {
+    const TrialState& trial = trials_.at(grant.item);
+    if (!IsStalled(worker, trial, now)) continue;
+    const auto other =
+        trial.counterpart < 0 ? std::nullopt : trials_table_.HolderOf(trial.counterpart);
+    if (other && !IsStalled(other->first, trials_.at(trial.counterpart), now)) continue;
+    taken.push_back(grant);
+  }
+  for (const Grant& grant : taken) TrialGivenBack(worker, grant.item, grant.attempt);
+  stalls_ += taken.empty() ? 0 : 1;
+  return taken;
 }
 
 std::optional<TrialLease> RunMachine::LeaseBackup(Holder worker, int64_t now) {

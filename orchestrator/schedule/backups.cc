@@ -41,6 +41,11 @@ double Backups::slowness(int device) const {
   return (of.device_s + kBelievedSeconds) / (expected_s + kBelievedSeconds);
 }
 
+double Backups::quiet_s(int device, double fresh_s) const {
+  return std::min(kQuietFactor * slowness(device) * fresh_s + kQuietLeastSeconds,
+                  kQuietMostSeconds);
+}
+
 void Backups::Report(double now, int device, const std::vector<BegunTrial>& begun) {
   Forget(device);
   if (begun.empty()) return;
@@ -49,10 +54,9 @@ void Backups::Report(double now, int device, const std::vector<BegunTrial>& begu
   for (const BegunTrial& trial : begun) {
     const double clearly_later = kLateFactor * trial.fresh_s + least_s_;
     const double left = slow * trial.fresh_s - (now - trial.since);
-    const double quiet_s =
-        std::min(kQuietFactor * slow * trial.fresh_s + kQuietLeastSeconds, kQuietMostSeconds);
     const double late_at = left > clearly_later ? trial.since : trial.since + clearly_later;
-    const Late late{std::min(late_at, trial.quiet + quiet_s), trial.trial, device};
+    const Late late{std::min(late_at, trial.quiet + quiet_s(device, trial.fresh_s)), trial.trial,
+                    device};
     if (!of.first || late < *of.first) of.first = late;
   }
   order_.insert(*of.first);

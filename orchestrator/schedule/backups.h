@@ -70,6 +70,9 @@ class Backups {
   /// The device's time for the same work, as a multiple of the mean of all devices.
   double slowness(int device) const;
 
+  /// The seconds without a slice after which a trial gets a backup. `fresh_s` as in BegunTrial.
+  double quiet_s(int device, double fresh_s) const;
+
   /// The trials that the device has at `now` and that have no backup. Replaces its earlier report.
   void Report(double now, int device, const std::vector<BegunTrial>& begun);
   void Forget(int device);

@@ -139,7 +139,8 @@ void Fleet::AddHost(Host* host, const HostInfo& info) {
                         .stages_here = own,
                         .devices = info.devices,
                         .metric_processes = info.metric_processes,
-                        .trusted = own},
+                        .trusted = own,
+                        .owner = info.owner},
                        MonotonicMicros());
     for (size_t i = 0; i < info.devices.size(); ++i) {
       const std::string id = fmt::format("{}w{}", prefix, i);

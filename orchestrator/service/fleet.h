@@ -173,6 +173,7 @@ class Fleet {
   void Do(const order::Follow& order);
   void Do(const order::Revoke& order);
   void Do(const order::TakeBack& order);
+  void Do(const order::TakeStalled& order);
   void Do(const order::TakeJobsBack& order);
   void Do(const order::LeaseTrial& order);
   void Do(const order::Steal& order);

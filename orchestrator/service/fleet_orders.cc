@@ -136,6 +136,17 @@ void Fleet::Do(const order::TakeBack& order) {
   TakeRevoked(entry);
 }
 
+void Fleet::Do(const order::TakeStalled& order) {
+  RunEntry* entry = Find(order.run);
+  if (entry == nullptr) return;
+  entry->changed = true;
+  Guard(entry, order.worker, [&] {
+    entry->run->TakeStalled(order.worker);
+    return true;
+  });
+  TakeRevoked(entry);
+}
+
 void Fleet::Do(const order::TakeJobsBack& order) {
   RunEntry* entry = Find(order.run);
   if (entry == nullptr) return;

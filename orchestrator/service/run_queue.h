@@ -39,6 +39,9 @@ struct QueuedRun {
   /// paused or to go on. A run that was paused at work gives up its space if another run needs it,
   /// and a run whose checkpoint no longer found space has none to keep.
   bool yields = false;
+  /// It is at work, but no device that could compute for it has been there for a while, for example
+  /// because a host is away. It then takes no place from others.
+  bool stranded = false;
   std::vector<RunService::Done<Json>> resumes;  ///< callers who wait for its end to resume it
 
   /// Whether the run is ending, whatever is asked of it now.
@@ -56,7 +59,7 @@ class RunQueue {
   /// The run to start next: the highest priority first, then users take turns, each with the oldest
   /// run first. A run has a place if fewer than `active_max` runs of at least its priority are at
   /// work, or, for a user without a run at work, if these are runs of fewer than `active_max`
-  /// users. A user has at most twice `active_max` runs at work. A run for whose checkpoint there is
+  /// users. Stranded runs take no place. A user has at most twice `active_max` runs at work. A run for whose checkpoint there is
   /// no space is passed over, but only by kPassesMax runs that take space. After these, no run of
   /// its priority or lower takes space before it, as long as another user's run at work may release
   /// some.

@@ -21,6 +21,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kServiceTick{200};
+// A run for which no device has been there for so long takes no place from others.
+constexpr int64_t kStrandedMicros = 60'000'000;
+// A service that drains says so often which runs it waits for.
+constexpr int64_t kDrainingMicros = 30'000'000;
 // Time in which workers' last messages about an ended run still reach its timeline.
 constexpr std::chrono::milliseconds kLastWords{200};
 
@@ -149,6 +153,8 @@ void Service::Tick() {
   for (auto& [number, run] : queue_.runs()) {
     if (!run.evaluation || run.concluding) continue;
     if (run.state == "preparing" && run.evaluation->planned()) SetState(&run, "running");
+    const int64_t no_device_us = run.evaluation->no_device_us();
+    run.stranded = no_device_us != 0 && now - no_device_us > kStrandedMicros;
     const std::shared_ptr<const Json> resource = Shown(run);
     ShownRun& shown = shown_[number];
     if (now - shown.sent_us < 1'000'000 || shown.sent == resource) continue;
@@ -159,6 +165,7 @@ void Service::Tick() {
   LookForSpaceAgain();
   StartRuns();
   PublishNow();
+  if (draining_) TellDraining(now);
   loop_.After(kServiceTick, [this] { Tick(); });
 }
 
@@ -298,10 +305,21 @@ void Service::OnSignal(int) {
   if (++signals_ > 1) return StopNow();
   log::Info("draining: trials under way are finished, runs stay queued");
   draining_ = true;
+  draining_told_us_ = MonotonicMicros();
   for (auto& [number, run] : queue_.runs()) {
     if (run.evaluation) run.evaluation->Drain();
   }
   CheckDrained();
+}
+
+void Service::TellDraining(int64_t now) {
+  if (now - draining_told_us_ < kDrainingMicros) return;
+  draining_told_us_ = now;
+  for (const auto& [number, run] : queue_.runs()) {
+    if (!run.evaluation || run.concluding) continue;
+    log::Info("draining: run {} still has work on {}; a second signal stops without it", run.id,
+              Join(run.evaluation->Holders(), ", "));
+  }
 }
 
 void Service::CheckDrained() {

@@ -226,6 +226,7 @@ class Service : public RunService {
   void Tick();
   void OnSignal(int signal);
   void CheckDrained();
+  void TellDraining(int64_t now);
   void StopNow();
   void Fail(std::exception_ptr error);
 
@@ -283,6 +284,7 @@ class Service : public RunService {
   int signals_ = 0;
   // Set on the loop. Other threads read them and stop reading and preparing for a submission.
   std::atomic<bool> draining_{false};
+  int64_t draining_told_us_ = 0;
   std::atomic<bool> stopping_{false};
   bool local_seen_ = false;                 // the local agent was there
   std::exception_ptr failure_;              // why the service cannot go on

@@ -89,6 +89,64 @@ TEST(Turns, ARunOfHigherPriorityKeepsItsDevice) {
   EXPECT_THAT(fleet.Take(), Not(Contains(HasSubstr("take back"))));
 }
 
+// ---- trials of which nothing comes
+
+// A host of somebody else holds all trials of run 1. The own device has computed run 2 and holds
+// its checkpoint, so that it is no worker for a backup.
+struct Held {
+  Held() {
+    fleet.untrusted.insert("far");
+    fleet.AddHost("far", {"cpu:0"});
+    fleet.AddRun(Of(1, "ann"));
+    fleet.Deliver();
+    fleet.AddHost("local", {"cpu:0"}, 1);
+    fleet.AddRun(Of(2, "bob", "c2"), {{"t", 2}});
+    fleet.Deliver();
+    while (!fleet.runs.at(2).done() && fleet.events < 10'000) {
+      fleet.Works("w0");
+      fleet.Works("m0");
+    }
+    fleet.Take();
+  }
+  // The far worker says each second that it is there.
+  Log Beats(int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      fleet.Beat(&fleet.At("far.w0"));
+      fleet.Deliver();
+      fleet.Pass(1);
+    }
+    return fleet.Take();
+  }
+  TinyFleet fleet;
+};
+
+TEST(Turns, TrialsOfWhichOnlyHeartbeatsComeGoToTheOwnHost) {
+  Held of;
+  ASSERT_FALSE(of.fleet.machine.FindWorker("far.w0")->held.empty());
+  const Log log = of.Beats(600);
+  EXPECT_THAT(log, Contains("stalled far.w0 1"));
+  EXPECT_THAT(log, Contains(HasSubstr("revoke far.w0 1.")));
+  EXPECT_THAT(log, Contains("load w0 1")) << "the own device takes the run up";
+  of.fleet.WorkAll();
+  EXPECT_TRUE(of.fleet.runs.at(1).done());
+}
+
+TEST(Turns, TrialsStayWhereNobodyElseCouldComputeThem) {
+  TinyFleet fleet;
+  fleet.untrusted.insert("far");
+  fleet.AddHost("local", {});
+  fleet.AddHost("far", {"cpu:0"});
+  fleet.AddRun(Of(1, "ann"));
+  fleet.Deliver();
+  for (int i = 0; i < 600; ++i) {
+    fleet.Beat(&fleet.At("far.w0"));
+    fleet.Deliver();
+    fleet.Pass(1);
+  }
+  EXPECT_THAT(fleet.Take(), Not(Contains(HasSubstr("stalled"))));
+  EXPECT_FALSE(fleet.machine.FindWorker("far.w0")->held.empty());
+}
+
 // ---- metric processes
 
 // Works until m0 has a job of run 1.

@@ -117,6 +117,17 @@ struct TinyFleet::Carry {
     fleet->machine.Answered(answer::Revoked{order.worker, order.held}, fleet->now);
     fleet->Changed(order.held.run);
   }
+  void operator()(const order::TakeStalled& order) {
+    text = fmt::format("stalled {} {}", order.worker, order.run);
+    TinyRun* run = Of(order.run);
+    if (run == nullptr || run->view.ending) return;
+    for (const Grant& grant : run->machine.TakeStalled(NumberOf(order.worker), fleet->now)) {
+      fleet->machine.Answered(
+          answer::Revoked{order.worker, {order.run, grant.item, grant.attempt}}, fleet->now);
+      run->view.doubted.insert(fleet->processes.at(order.worker)->host);
+    }
+    fleet->Changed(order.run);
+  }
   void operator()(const order::TakeJobsBack& order) {
     text = fmt::format("jobs back {} {}{}", order.metric_process, order.run,
                        order.distrust ? " distrust" : "");

@@ -275,5 +275,40 @@ TEST(Limits, GarbageIsRefusedAndTheServerGoesOn) {
   EXPECT_EQ(Fetch(server.port(), Ask("GET", "/")).status, 200);
 }
 
+// Bodies that never come, answers that nobody reads: one token never has all connections.
+TEST(Limits, CallsOfOneTokenUnderWayAreLimited) {
+  ServerOptions options;
+  options.calls_per_token_max = 3;
+  options.tokens.Add("ada", Role::kSubmit, "the-token-of-ada");
+  options.tokens.Add("bob", Role::kSubmit, "the-token-of-bob");
+  Server server(options, Routes());
+  const std::string ada = "Authorization: Bearer the-token-of-ada\r\n";
+  const std::string bob = "Authorization: Bearer the-token-of-bob\r\n";
+  std::vector<std::unique_ptr<SocketClient>> slow;
+  for (const char* head : {"POST /take", "POST /take", "GET /never"}) {
+    slow.push_back(std::make_unique<SocketClient>(server.port()));
+    const std::string length = head[0] == 'P' ? "Content-Length: 9\r\n" : "";
+    slow.back()->Send(std::string(head) + " HTTP/1.1\r\nHost: localhost\r\n" + ada + length +
+                      "\r\n");
+  }
+  const auto until = [&](const std::string& who, int status) {
+    const auto begun = std::chrono::steady_clock::now();
+    Answer answer;
+    do {
+      answer = Fetch(server.port(), Ask("GET", "/", who));
+    } while (answer.status != status && std::chrono::steady_clock::now() - begun < kPatience);
+    return answer;
+  };
+  const Answer refused = until(ada, 429);
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_THAT(refused.body, ::testing::HasSubstr("3 calls of this token are under way"));
+  EXPECT_EQ(Fetch(server.port(), Ask("GET", "/", bob)).status, 200);
+  slow[0]->Send("123456789");  // this call ends, and its connection goes on
+  EXPECT_EQ(slow[0]->Receive().status, 200);
+  EXPECT_EQ(until(ada, 200).status, 200);
+  slow.clear();  // gone clients hold nothing
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(until(ada, 200).status, 200);
+}
+
 }  // namespace
 }  // namespace evald::http::test

@@ -464,6 +464,36 @@ TEST(RunMachine, ATrialOfWhichOnlyHeartbeatsComeGoesToWhoIsIdle) {
   EXPECT_LE(now, 1800 * kSecond);
 }
 
+// As above, but nobody idle asks for a backup.
+TEST(RunMachine, ATrialOfWhichOnlyHeartbeatsComeIsTakenBack) {
+  Straggler s;
+  const auto beat = [&](int64_t now) {
+    s.machine.Progressed("slow"_p, {s.lease.trial, s.lease.attempt, 1, 0.2}, now);
+  };
+  beat(60 * s.kSecond);
+  EXPECT_TRUE(s.machine.TakeStalled("slow"_p, 60 * s.kSecond).empty());
+  EXPECT_TRUE(s.machine.TakeStalled("idle"_p, 3600 * s.kSecond).empty()) << "it holds nothing";
+  beat(1900 * s.kSecond);
+  const auto taken = s.machine.TakeStalled("slow"_p, 1900 * s.kSecond);
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].item, s.lease.trial);
+  EXPECT_TRUE(s.machine.has_trials());
+  const auto again = s.machine.LeaseTrial("idle"_p, 1900 * s.kSecond);
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(s.machine.missing().empty()) << "it is no failure";
+  EXPECT_TRUE(s.machine.TakeStalled("idle"_p, 3800 * s.kSecond).empty()) << "patience doubles";
+  EXPECT_EQ(s.machine.TakeStalled("idle"_p, 5700 * s.kSecond).size(), 1u);
+}
+
+TEST(RunMachine, ATrialStaysWhoseBackupIsUnderWay) {
+  Straggler s;
+  constexpr int64_t kStalled = 1900;
+  ASSERT_TRUE(s.machine.LeaseBackup("idle"_p, (kStalled - 10) * s.kSecond));
+  EXPECT_TRUE(s.machine.TakeStalled("slow"_p, kStalled * s.kSecond).empty());
+  EXPECT_EQ(s.machine.TakeStalled("slow"_p, 2 * kStalled * s.kSecond).size(), 1u)
+      << "the backup is as quiet";
+}
+
 TEST(RunMachine, WhatIsLateIsLeasedASecondTimeToWhoIsIdle) {
   Straggler s;
   EXPECT_FALSE(s.machine.LeaseBackup("idle"_p, s.kSecond)) << "it is not late";

@@ -217,5 +217,20 @@ TEST_F(RunQueueTest, ARunThatConcludesOrIsPausedHoldsNoPlace) {
   EXPECT_EQ(Next(1), "bob1");
 }
 
+TEST_F(RunQueueTest, ARunWithoutAnyDeviceHoldsNoPlaceButCountsForItsUser) {
+  for (const char* id : {"ada1", "ada2"}) {
+    Add(id, "ada");
+    Start(id);
+    queue_.Find(id)->stranded = true;
+  }
+  Add("bob1", "bob");
+  EXPECT_EQ(Next(1), "bob1");
+  Add("ada3", "ada");
+  queue_.Find("bob1")->concluding = true;
+  Start("bob1");
+  EXPECT_EQ(Next(1), "none") << "twice the places are at most one user's";
+  EXPECT_EQ(Next(2), "ada3");
+}
+
 }  // namespace
 }  // namespace evald
