@@ -318,7 +318,7 @@ void Service::TellDraining(int64_t now) {
   for (const auto& [number, run] : queue_.runs()) {
     if (!run.evaluation || run.concluding) continue;
     log::Info("draining: run {} still has work on {}; a second signal stops without it", run.id,
-              Join(run.evaluation->Holders(), ", "));
+              evald::Join(run.evaluation->Holders(), ", "));
   }
 }
 

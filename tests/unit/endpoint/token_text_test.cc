@@ -47,7 +47,9 @@ struct Streamed {
 };
 Streamed StreamOf(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens,
                   const std::vector<std::string>& until) {
-  const native::StopStrings stops(tokenizer, until);
+  SamplingParams sampling;
+  sampling.until = until;
+  const native::StopStrings stops(tokenizer, sampling);
   TextStream stream(tokenizer, until);
   std::vector<int32_t> generated;
   Streamed streamed;
@@ -57,7 +59,9 @@ Streamed StreamOf(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens
     EXPECT_TRUE(IsUtf8(streamed.pieces));
     if (stops.Reached(generated)) break;
   }
-  streamed.whole = stops.Text(generated);
+  Generation generation;
+  stops.Answer(generated, FinishReason::kStop, &generation);
+  streamed.whole = generation.text;
   streamed.pieces += stream.Finish(streamed.whole);
   return streamed;
 }
