@@ -48,8 +48,8 @@ struct ServerOptions {
   /// Event streams. They leave some connections, of each address and of all, to requests. Without
   /// tokens there is one user, and no bound.
   size_t streams_per_token_max = 256;
-  /// Calls of one token under way, each of which keeps a connection: requests whose body is to come,
-  /// answers that are to be read, tunnels and event streams. So one token never takes all
+  /// Calls of one token under way, each of which keeps a connection: requests whose body is to
+  /// come, answers that are to be read, tunnels and event streams. So one token never takes all
   /// connections. Without tokens there is no bound.
   size_t calls_per_token_max = 384;
   double requests_per_second = 2000;  ///< per client address

@@ -24,7 +24,7 @@ struct EngineInfo {
   bool fast = false;      ///< speed was chosen over determinism
   /// What came of the parity check (docs/engines.md): "agrees", "skipped: ..."; "" if none is made
   std::string parity;
-  bool follows = false;   ///< the engine can pull a checkpoint during its staging (Engine::Follow)
+  bool follows = false;  ///< the engine can pull a checkpoint during its staging (Engine::Follow)
 };
 
 /// {"name", "version", "kinds": ["generate_until", ...], "max_length", "deterministic",

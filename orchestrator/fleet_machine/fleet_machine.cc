@@ -69,9 +69,9 @@ void FleetMachine::RunChanged(const RunView& view, int64_t now) {
   const bool serves_more = fresh || MayServeMore(run.view, view);
   const bool more_open = view.open_s > run.view.open_s;
   const bool scores_more =
-      view.wants_metric_processes && (!run.view.wants_metric_processes || !run.no_job_for.empty() ||
-                                      run.view.doubted != view.doubted ||
-                                      run.view.doubted_owners != view.doubted_owners);
+      view.wants_metric_processes &&
+      (!run.view.wants_metric_processes || !run.no_job_for.empty() ||
+       run.view.doubted != view.doubted || run.view.doubted_owners != view.doubted_owners);
   const auto needs = [](const RunView& of) { return std::tie(of.load, of.profile, of.ending); };
   const bool other_load = fresh || needs(run.view) != needs(view);
   if (!same) TakeOver(&run, view, fresh);

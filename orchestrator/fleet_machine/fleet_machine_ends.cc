@@ -223,8 +223,7 @@ void FleetMachine::Distrust(Run* run, const WorkerSlot& slot) {
 // ends.
 void FleetMachine::TellNobodyElse() {
   for (const auto& [number, run] : runs_) {
-    if (run.view.ending || (run.view.doubted.empty() && run.view.doubted_owners.empty()))
-      continue;
+    if (run.view.ending || (run.view.doubted.empty() && run.view.doubted_owners.empty())) continue;
     const bool worker =
         std::any_of(workers_.begin(), workers_.end(), [&of = run, this](const WorkerSlot& slot) {
           return Usable(slot) && Suits(slot, of) && !Spent(slot, of);

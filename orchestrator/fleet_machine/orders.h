@@ -155,10 +155,10 @@ namespace evald {
 
 using Order = std::variant<
     order::StartWorker, order::StartMetricProcess, order::Stop, order::Kill, order::Load,
-    order::Follow, order::Revoke, order::TakeBack, order::TakeStalled, order::TakeJobsBack, order::LeaseTrial,
-    order::Steal, order::LeaseJob, order::TellLoaded, order::TellRefused, order::TellWorkerLost,
-    order::TellMetricProcessLost, order::TellSetAside, order::TellDevices, order::TellNoWorkers,
-    order::TellNoMetricProcesses, order::TellNobodyElse, order::TellVain, order::TellWaiting,
-    order::DropStaged, order::ShowChange, order::StopHosts, order::Ignored>;
+    order::Follow, order::Revoke, order::TakeBack, order::TakeStalled, order::TakeJobsBack,
+    order::LeaseTrial, order::Steal, order::LeaseJob, order::TellLoaded, order::TellRefused,
+    order::TellWorkerLost, order::TellMetricProcessLost, order::TellSetAside, order::TellDevices,
+    order::TellNoWorkers, order::TellNoMetricProcesses, order::TellNobodyElse, order::TellVain,
+    order::TellWaiting, order::DropStaged, order::ShowChange, order::StopHosts, order::Ignored>;
 
 }  // namespace evald

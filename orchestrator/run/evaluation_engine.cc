@@ -13,8 +13,8 @@ constexpr int64_t kBarrenMicros = 3'600'000'000;
 
 // The parts of an engine's description that decide its answers.
 Json Identity(Json engine) {
-  for (const char* key :
-       {"concurrency", "device", "device_id", "devices", "driver", "follows", "parity", "refused"}) {
+  for (const char* key : {"concurrency", "device", "device_id", "devices", "driver", "follows",
+                          "parity", "refused"}) {
     engine.erase(key);
   }
   return engine;

@@ -47,8 +47,7 @@ class HostDoubts {
   void Stalled(const Witness& of);
   /// Whether the host gets nothing more of the run.
   bool doubted(const Witness& of) const {
-    return !of.trusted &&
-           (doubted_.count(of.host) > 0 || doubted_owners_.count(of.owner) > 0);
+    return !of.trusted && (doubted_.count(of.host) > 0 || doubted_owners_.count(of.owner) > 0);
   }
   const std::set<std::string>& hosts() const { return doubted_; }
   /// Tokens whose hosts are all doubted.

@@ -52,8 +52,8 @@ void RunMachine::ReportBegun(Holder worker, int64_t now) {
     const TrialState& trial = trials_.at(number);
     if (trial.backup || trial.backups >= Backups::kBackupsMax || trial.counterpart >= 0) continue;
     if (AllReported(trial)) continue;  // it is about to report the trial done
-    begun.push_back({number, Seconds(trial.since_us), FreshOf(trial).total(),
-                     Seconds(trial.quiet_us)});
+    begun.push_back(
+        {number, Seconds(trial.since_us), FreshOf(trial).total(), Seconds(trial.quiet_us)});
   }
   backups_.Report(Seconds(now), DeviceOf(worker), begun);
 }

@@ -19,11 +19,11 @@ struct NativeSettings {
   std::string kernels = "auto";    ///< CPU: the instruction set
   /// Whether the checkpoint's generation settings are in force.
   GenerationConfig::Use generation_config = GenerationConfig::Use::kCheckpoint;
-  bool fast = false;     ///< GPU: the library chooses the algorithms
-  bool graphs = true;    ///< GPU: batches of single tokens are captured and replayed
-  bool ahead = true;     ///< GPU: queues a batch before the last one's answers are there
+  bool fast = false;           ///< GPU: the library chooses the algorithms
+  bool graphs = true;          ///< GPU: batches of single tokens are captured and replayed
+  bool ahead = true;           ///< GPU: queues a batch before the last one's answers are there
   double parity_seconds = 10;  ///< GPU: for the reference of the parity check; 0: none is made
-  int copy_threads = 0;  ///< GPU: threads of the pull; 0: the default
+  int copy_threads = 0;        ///< GPU: threads of the pull; 0: the default
 };
 
 /// Throws SettingError naming the key.

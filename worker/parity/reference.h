@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "worker/engine/engine.h"
 #include "worker/parity/parts.h"
 
 namespace evald::parity {

@@ -122,8 +122,8 @@ struct TinyFleet::Carry {
     TinyRun* run = Of(order.run);
     if (run == nullptr || run->view.ending) return;
     for (const Grant& grant : run->machine.TakeStalled(NumberOf(order.worker), fleet->now)) {
-      fleet->machine.Answered(
-          answer::Revoked{order.worker, {order.run, grant.item, grant.attempt}}, fleet->now);
+      fleet->machine.Answered(answer::Revoked{order.worker, {order.run, grant.item, grant.attempt}},
+                              fleet->now);
       run->view.doubted.insert(fleet->processes.at(order.worker)->host);
     }
     fleet->Changed(order.run);

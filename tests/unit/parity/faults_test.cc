@@ -38,7 +38,7 @@ std::vector<std::optional<double>> Ask(Engine* engine, const std::vector<ScoreWi
 
 // The verdict on an engine that has loaded `served` with these kernels, where `staged` was staged.
 Report ReportOf(const fs::path& staged, NumberType type, const fs::path& served,
-               const std::string& kernels) {
+                const std::string& kernels) {
   ParityCheck check(kPatience, 1);
   check.Begin(staged, type, false);
   const auto engine = native::LoadedEngine(served, {{"kernels", kernels}});
@@ -203,10 +203,10 @@ TEST(Faults, RopeScalingLeftOut) {
         ParseJson(ReadFile(native::GoldenPath(golden) / "config.json"), "config.json");
     if (!config.contains(key) || config[key].is_null()) continue;
     CheckpointCopy copy(golden);
-    copy.SetConfig(key, std::string(key) == "rope_scaling"
-                            ? Json(nullptr)
-                            : Json{{"rope_type", "default"},
-                                   {"rope_theta", config[key]["rope_theta"]}});
+    copy.SetConfig(key,
+                   std::string(key) == "rope_scaling"
+                       ? Json(nullptr)
+                       : Json{{"rope_type", "default"}, {"rope_theta", config[key]["rope_theta"]}});
     const NumberType type = TypeOf(golden);
     ExpectDiffers(ReportOf(native::GoldenPath(golden), type, copy.path(), KernelsOf(type)), golden);
   }

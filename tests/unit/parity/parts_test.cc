@@ -11,9 +11,7 @@
 namespace evald::parity {
 namespace {
 
-std::unique_ptr<Tokenizer> AnyTokenizer() {
-  return Tokenizer::Load(native::GoldenPath("llama3"));
-}
+std::unique_ptr<Tokenizer> AnyTokenizer() { return Tokenizer::Load(native::GoldenPath("llama3")); }
 
 TEST(Parts, EndBeforeTheContextDoes) {
   const auto tokenizer = AnyTokenizer();
@@ -34,8 +32,8 @@ TEST(Parts, GoBeyondEachEdge) {
   for (const Part& part : parts) {
     if (part.is_long) long_ones.push_back(part.name);
   }
-  EXPECT_EQ(long_ones, (std::vector<std::string>{"72 tokens, beyond the sliding window",
-                                                 "300 tokens"}));
+  EXPECT_EQ(long_ones,
+            (std::vector<std::string>{"72 tokens, beyond the sliding window", "300 tokens"}));
   EXPECT_TRUE(std::is_sorted(parts.begin(), parts.end(),
                              [](const Part& a, const Part& b) { return a.rows < b.rows; }));
 }
