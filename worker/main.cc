@@ -8,11 +8,13 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "engines/engines.h"
 #include "evald/error.h"
 #include "protocol/parent_death.h"
 #include "worker/affinity.h"
+#include "worker/endpoint_process.h"
 #include "worker/engine/settings.h"
 #include "worker/make_engine.h"
 #include "worker/native_devices.h"
@@ -29,7 +31,22 @@ struct Arguments {
   bool check_settings = false;
   bool list_devices = false;
   pid_t parent = 0;
+  evald::EndpointProcess endpoint;
+  int port = 0;
 };
+
+// The options of `evald endpoint`, which becomes this program.
+void DeclareEndpoint(evald::Command app, Arguments* line) {
+  evald::EndpointProcess& endpoint = line->endpoint;
+  app.AddOption("--endpoint", &endpoint.checkpoint,
+                "serve this checkpoint over an OpenAI-compatible API, for no agent");
+  app.AddOption("--port", &line->port, "its port on 127.0.0.1; 0: any free one").Within(0, 65535);
+  app.AddOption("--api-socket", &endpoint.api.socket, "a Unix socket instead of a port");
+  app.AddOption("--key-file", &endpoint.key_file, "the file with the callers' key");
+  app.AddOption("--model-name", &endpoint.model_name, "the name that callers give the checkpoint");
+  app.AddFlag("--json", &endpoint.json, "print where it serves as one JSON document");
+  app.AddFlag("--quiet", &endpoint.quiet, "print nothing for people");
+}
 
 void Declare(evald::Command app, Arguments* line) {
   evald::EngineOptions& engine = line->worker.engine;
@@ -61,7 +78,8 @@ void CheckWhole(const Arguments& line) {
   if (line.worker.engine.name.empty())
     throw evald::Error(evald::ErrorKind::kUsage, "--engine is required",
                        "see 'evald-worker --help'");
-  if (!line.check_settings && (line.worker.socket.empty() || line.worker.id.empty())) {
+  if (!line.check_settings && line.endpoint.checkpoint.empty() &&
+      (line.worker.socket.empty() || line.worker.id.empty())) {
     throw evald::Error(evald::ErrorKind::kUsage, "--socket and --id are required",
                        "see 'evald-worker --help'");
   }
@@ -100,6 +118,13 @@ int CheckSettings(const evald::WorkerOptions& worker) {
                                                 : evald::ExitStatus::kUsage);
 }
 
+int ServeEndpoint(Arguments* line) {
+  if (line->worker.unreadable) throw *line->worker.unreadable;
+  line->endpoint.engine = line->worker.engine;
+  line->endpoint.api.port = static_cast<uint16_t>(line->port);
+  return evald::RunEndpoint(line->endpoint, evald::MakeEngine);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -107,6 +132,7 @@ int main(int argc, char** argv) {
                          "evald-worker: generates for an evald agent, which starts it");
   Arguments line;
   Declare(app, &line);
+  DeclareEndpoint(app, &line);
   if (const int status = app.ParseOrStatus(argc, argv); status >= 0) return status;
   try {
     CheckWhole(line);
@@ -114,15 +140,21 @@ int main(int argc, char** argv) {
       std::printf("%s\n", evald::ToLine(evald::VisibleDevices()).c_str());
       return static_cast<int>(evald::ExitStatus::kDone);
     }
-    evald::SetUpLog("evald-worker " + line.worker.id, line.log_level);
+    const bool endpoint = !line.endpoint.checkpoint.empty();
+    evald::SetUpLog(endpoint ? "evald endpoint" : "evald-worker " + line.worker.id, line.log_level);
     ReadEngine(&line);
     if (line.check_settings) return CheckSettings(line.worker);
-    evald::protocol::DieWithParent(SIGKILL, line.parent);
     ::signal(SIGPIPE, SIG_IGN);
+    if (endpoint) return ServeEndpoint(&line);
+    evald::protocol::DieWithParent(SIGKILL, line.parent);
     if (!line.cpus.empty()) evald::SetCpuAffinity(line.cpus);
     return evald::RunWorker(line.worker, evald::MakeEngine);
   } catch (const evald::Error& e) {
-    evald::log::Error("{}", e.what());
+    if (line.endpoint.checkpoint.empty()) {
+      evald::log::Error("{}", e.what());
+    } else {
+      evald::Print(stderr, "evald: error: {}\n", e.what());
+    }
     return static_cast<int>(evald::ExitStatusFor(e.kind()));
   }
 }

@@ -15,8 +15,8 @@
 #include "checkpoint/layout.h"
 #include "checkpoint/weight_index.h"
 #include "evald/error.h"
+#include "http_server/target.h"
 #include "orchestrator/agent/file_client.h"
-#include "orchestrator/http/target.h"
 #include "orchestrator/staging/free_space.h"
 
 namespace evald {

@@ -12,8 +12,8 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "evald/error.h"
-#include "orchestrator/http/request_parser.h"
-#include "orchestrator/http/target.h"
+#include "http_server/request_parser.h"
+#include "http_server/target.h"
 #include "prepared/prepared_task.h"
 
 namespace evald {

@@ -10,11 +10,11 @@
 #include "base/file_hash.h"
 #include "base/jsonl.h"
 #include "checkpoint/layout.h"
+#include "http_server/request_parser.h"
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
 #include "orchestrator/api/upload.h"
 #include "orchestrator/fleet/agent_files.h"
-#include "orchestrator/http/request_parser.h"
 
 namespace evald::api {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "http_server/server.h"
 #include "orchestrator/api/webhooks.h"
-#include "orchestrator/http/server.h"
 #include "orchestrator/service/run_service.h"
 #include "orchestrator/service/watch_registry.h"
 

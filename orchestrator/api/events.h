@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "orchestrator/http/event_stream.h"
+#include "http_server/event_stream.h"
 #include "orchestrator/service/run_service.h"
 
 namespace evald::api {

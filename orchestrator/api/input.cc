@@ -8,7 +8,7 @@
 
 #include "base/jsonl.h"
 #include "base/text.h"
-#include "orchestrator/http/problem.h"
+#include "http_server/problem.h"
 
 namespace evald::api {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "evald/json.h"
-#include "orchestrator/http/message.h"
+#include "http_server/message.h"
 
 namespace evald::api {
 

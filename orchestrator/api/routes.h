@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "http_server/problem.h"
+#include "http_server/router.h"
 #include "orchestrator/api/api_server.h"
-#include "orchestrator/http/problem.h"
-#include "orchestrator/http/router.h"
 
 namespace evald {
 class FairThreads;

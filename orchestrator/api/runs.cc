@@ -5,9 +5,9 @@
 
 #include "base/jsonl.h"
 #include "base/text.h"
+#include "http_server/target.h"
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
-#include "orchestrator/http/target.h"
 
 namespace evald::api {
 namespace {

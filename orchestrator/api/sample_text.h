@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/json_walk.h"
+#include "http_server/message.h"
 #include "orchestrator/api/run_files.h"
-#include "orchestrator/http/message.h"
 
 namespace evald::api {
 

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/file_hash.h"
 #include "base/hash.h"
-#include "orchestrator/http/problem.h"
+#include "http_server/problem.h"
 
 namespace evald::api {
 namespace {

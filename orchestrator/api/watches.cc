@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "base/jsonl.h"
+#include "http_server/target.h"
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
-#include "orchestrator/http/target.h"
 
 namespace evald::api {
 namespace {

@@ -44,6 +44,7 @@ void AddLogs(Command app, const Common* common, Action* action);
 void AddStage(Command app, const Common* common, Action* action);
 void AddTasks(Command app, const Common* common, Action* action);
 void AddPriors(Command app, const Common* common, Action* action);
+void AddEndpoint(Command app, const Common* common, Action* action);
 void AddSimulate(Command app, const Common* common, Action* action);
 void AddDoctor(Command app, const Common* common, Action* action);
 void AddCompletion(Command app, const Common* common, Action* action);

@@ -5,10 +5,10 @@
 
 #include "base/text.h"
 #include "evald/error.h"
+#include "http_server/target.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/client.h"
 #include "orchestrator/cli/run_text.h"
-#include "orchestrator/http/target.h"
 
 namespace evald::cli {
 namespace {

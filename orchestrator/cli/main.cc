@@ -26,6 +26,7 @@ Examples:
   evald score --task gsm8k --generations answers.jsonl --data-dir data
   evald serve                                 a service: runs over REST, a page, metrics
   evald watch --checkpoints DIR eval.yaml     have it evaluate each new checkpoint
+  evald endpoint checkpoints/step-1200        an OpenAI-compatible API of a checkpoint
   evald simulate --nodes 4                    what a schedule would bring
   evald doctor                                what this machine can do
 
@@ -87,7 +88,7 @@ int Main(int argc, char** argv) {
   Action action;
   for (const auto add : {AddRun, AddValidate, AddCompare, AddScore, AddServe, AddAgent, AddSubmit,
                          AddStatus, AddWatch, AddCancel, AddResults, AddLogs, AddStage, AddTasks,
-                         AddPriors, AddSimulate, AddDoctor, AddCompletion}) {
+                         AddPriors, AddEndpoint, AddSimulate, AddDoctor, AddCompletion}) {
     add(app, &common, &action);
   }
   try {

@@ -7,8 +7,8 @@
 
 #include "base/jsonl.h"
 #include "base/text.h"
+#include "http_server/target.h"
 #include "orchestrator/cli/cli.h"
-#include "orchestrator/http/target.h"
 
 namespace evald::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "base/print.h"
+#include "http_server/target.h"
 #include "orchestrator/cli/run_text.h"
-#include "orchestrator/http/target.h"
 
 namespace evald::cli {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <memory>
 
+#include "http_server/tunnel.h"
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/fleet/wire.h"
-#include "orchestrator/http/tunnel.h"
 
 namespace evald {
 

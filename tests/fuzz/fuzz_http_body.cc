@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/jsonl.h"
+#include "http_server/problem.h"
+#include "http_server/request_parser.h"
 #include "orchestrator/api/input.h"
-#include "orchestrator/http/problem.h"
-#include "orchestrator/http/request_parser.h"
 
 namespace {
 

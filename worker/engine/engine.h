@@ -13,6 +13,7 @@
 #include "evald/generation.h"
 #include "evald/json.h"
 #include "evald/request.h"
+#include "worker/engine/token_watch.h"
 
 namespace evald {
 
@@ -59,6 +60,18 @@ class Engine {
   /// Takes a request. `tag` is the caller's, and unique among pending requests.
   virtual void Submit(uint64_t tag, Request request) = 0;
 
+  /// Whether SubmitWatched is served.
+  virtual bool reports_tokens() const { return false; }
+
+  /// Submit, and tells `watch` each token of the answer. For kGenerateUntil and kLoglikelihood. The
+  /// answer is the same as without a watch. Throws Error(kUsage) if the engine reports no tokens.
+  virtual void SubmitWatched(uint64_t tag, Request request, TokenWatch watch);
+
+  /// The answer to this request is no longer wanted. Returns true if the request is forgotten.
+  /// Returns false if no request has this tag, or if the engine cannot forget one alone: it then
+  /// answers the request as before. Not called during Step.
+  virtual bool Cancel(uint64_t /*tag*/) { return false; }
+
   /// Computes until a request has finished or `budget` has passed. A batch that has begun is
   /// computed to its end, which may take seconds. Returns nothing at once if no request is pending.
   virtual std::vector<Finished> Step(std::chrono::milliseconds budget) = 0;
@@ -83,6 +96,10 @@ class Engine {
   /// kernel failed. Known after an exception from Load or Step. Its process must end.
   virtual std::optional<std::string> Broken() const { return std::nullopt; }
 };
+
+inline void Engine::SubmitWatched(uint64_t /*tag*/, Request /*request*/, TokenWatch /*watch*/) {
+  throw Error(ErrorKind::kUsage, "engine '" + Info().name + "' does not report single tokens");
+}
 
 /// A worker's options for its engine.
 struct EngineOptions {

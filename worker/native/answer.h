@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "checkpoint/generation_config.h"
+#include "worker/engine/token_watch.h"
 
 namespace evald::native {
 
@@ -16,6 +17,9 @@ struct Wish {
   const GenerationSettings* settings = nullptr;
   double uniform = 0;   ///< in [0, 1), for the draw
   bool logits = false;  ///< return the logits themselves: the caller chooses
+  /// Without `logits`: at least 0 asks for the log-probability of a next token too, and for so many
+  /// of the likeliest tokens
+  int top = TokenWatch::kNoLogProbabilities;
 };
 
 /// The answer to a Wish. Devices compute it, so that the logits need not leave the device.
@@ -25,10 +29,12 @@ struct Answer {
   /// is false): 0 if the wish has a target, as in a row of NaN; without meaning if a token was
   /// drawn.
   int32_t token = 0;
-  double log_probability = 0;  ///< of the target; NaN for undefined logits
+  /// Of the target, or of a next token where the wish says `top`; NaN for undefined logits
+  double log_probability = 0;
   /// The logits have a softmax: no NaN, no plus infinity, one above minus infinity
   bool defined = true;
-  std::vector<float> logits;  ///< [vocab_size], if the wish asked for them
+  std::vector<float> logits;             ///< [vocab_size], if the wish asked for them
+  std::vector<TokenLogProbability> top;  ///< as in TokenReport
 };
 
 }  // namespace evald::native

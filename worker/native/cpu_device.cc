@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "worker/native/families/family.h"
+#include "worker/native/likeliest.h"
 #include "worker/native/sampler.h"
 
 namespace evald::native {
@@ -51,6 +52,12 @@ std::vector<Columns> TasksOfManyRows(int64_t columns, int64_t panel_columns, int
   return tasks;
 }
 
+bool IsDrawn(const Wish& wish) {
+  return wish.target < 0 && wish.settings != nullptr && wish.settings->do_sample;
+}
+
+bool WantsLogProbability(const Wish& wish) { return wish.target >= 0 || wish.top >= 0; }
+
 // Answers from a row of logits with NaN or infinities, like torch's log_softmax and argmax.
 void AnswerWithCare(const float* logits, int64_t vocab, const Wish& wish, Answer* answer) {
   answer->defined = HaveSoftmax(logits, vocab);
@@ -58,20 +65,16 @@ void AnswerWithCare(const float* logits, int64_t vocab, const Wish& wish, Answer
     answer->logits.assign(logits, logits + vocab);
     return;
   }
-  if (wish.target < 0 && wish.settings != nullptr && wish.settings->do_sample) {
+  if (IsDrawn(wish)) {
     if (answer->defined) answer->token = Sample(logits, vocab, *wish.settings, wish.uniform);
-    return;
+  } else if (wish.target < 0 || answer->defined) {
+    answer->token = ArgMax(logits, vocab);
   }
-  if (wish.target >= 0 && !answer->defined) {  // the whole row of log-probabilities is NaN
-    answer->log_probability = std::numeric_limits<double>::quiet_NaN();
-    return;
-  }
-  answer->token = ArgMax(logits, vocab);
-  if (wish.target < 0) return;
-  const double maximum = logits[answer->token];
-  double total = 0;
-  for (int64_t i = 0; i < vocab; ++i) total += std::exp(logits[i] - maximum);
-  answer->log_probability = logits[wish.target] - maximum - std::log(total);
+  if (!WantsLogProbability(wish)) return;
+  TokenReport report = ReportOn(wish.target >= 0 ? wish.target : answer->token, logits, vocab,
+                                std::max(wish.top, 0));
+  answer->log_probability = report.log_probability;
+  answer->top = std::move(report.top);
 }
 
 }  // namespace
@@ -513,7 +516,7 @@ void CpuDevice::AnswerBlock(const Wish* wishes, int64_t count, Answer* answers) 
     }
   }
   for_each([&](int64_t row, int64_t i, const float* x, int64_t n) {
-    if (wishes[row].target < 0) return;
+    if (!WantsLogProbability(wishes[row])) return;
     part_of(row, i).sum_exp = kernels_.sum_exp(x, n, maxima[static_cast<size_t>(row)]);
   });
   pool_->ForEach(count, 8 * count * vocab, [&](int64_t row, int) {
@@ -526,18 +529,22 @@ void CpuDevice::AnswerBlock(const Wish* wishes, int64_t count, Answer* answers) 
       answer.logits.assign(logits, logits + vocab);
       return;
     }
-    if (wish.target < 0 && wish.settings != nullptr && wish.settings->do_sample) {
+    if (IsDrawn(wish)) {
       answer.token = Sample(logits, vocab, *wish.settings, wish.uniform);
-      return;
+    } else {
+      int64_t i = 0;
+      while (part_of(row, i).maximum != maximum) ++i;
+      const float* from = logits + i * kStretch;
+      answer.token = static_cast<int32_t>(i * kStretch) +
+                     Greedy(from, std::min(kStretch, vocab - i * kStretch), maximum);
     }
-    int64_t i = 0;
-    while (part_of(row, i).maximum != maximum) ++i;
-    answer.token = static_cast<int32_t>(i * kStretch) +
-                   Greedy(logits + i * kStretch, std::min(kStretch, vocab - i * kStretch), maximum);
-    if (wish.target < 0) return;
+    if (!WantsLogProbability(wish)) return;
     double total = 0;
-    for (i = 0; i < stretches; ++i) total += part_of(row, i).sum_exp;
-    answer.log_probability = static_cast<double>(logits[wish.target]) - maximum - std::log(total);
+    for (int64_t i = 0; i < stretches; ++i) total += part_of(row, i).sum_exp;
+    const int32_t token = wish.target >= 0 ? wish.target : answer.token;
+    const double log_total = std::log(total);
+    answer.log_probability = static_cast<double>(logits[token]) - maximum - log_total;
+    if (wish.top > 0) answer.top = Likeliest(logits, vocab, wish.top, maximum, log_total);
   });
 }
 

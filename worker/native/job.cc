@@ -7,13 +7,19 @@
 #include <utility>
 
 #include "evald/error.h"
+#include "worker/native/likeliest.h"
 #include "worker/native/logits_processors.h"
 #include "worker/native/sampler.h"
 
 namespace evald::native {
 
-Job::Job(const JobContext& context, uint64_t tag, Request request, RequestPlan plan)
-    : context_(context), tag_(tag), request_(std::move(request)), plan_(std::move(plan)) {
+Job::Job(const JobContext& context, uint64_t tag, Request request, RequestPlan plan,
+         std::optional<TokenWatch> watch)
+    : context_(context),
+      tag_(tag),
+      request_(std::move(request)),
+      plan_(std::move(plan)),
+      watch_(std::move(watch)) {
   request_.context.clear();
   request_.context_tokens.clear();
   if (request_.kind == RequestKind::kGenerateUntil) {
@@ -27,6 +33,7 @@ Job::Job(const JobContext& context, uint64_t tag, Request request, RequestPlan p
 
 std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
   std::vector<std::unique_ptr<Sequence>> sequences;
+  const int top = watch_ ? watch_->top : TokenWatch::kNoLogProbabilities;
   if (request_.kind == RequestKind::kGenerateUntil) {
     auto sequence = std::make_unique<Sequence>();
     sequence->tokens = plan_.prompt;
@@ -35,9 +42,10 @@ std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
     sequence->positions_max = prompt + plan_.tokens_max - 1;
     const bool chosen_here = plan_.settings.changes_logits();
     sequence->waits = chosen_here;
-    sequence->wish = [this, prompt, chosen_here](int64_t position) {
+    sequence->wish = [this, prompt, chosen_here, top](int64_t position) {
       const auto index = static_cast<int>(position - prompt + 1);  // of the token to be chosen
-      return Wish{-1, &plan_.settings, UniformFor(context_.seed, request_, index), chosen_here};
+      return Wish{-1, &plan_.settings, UniformFor(context_.seed, request_, index), chosen_here,
+                  top};
     };
     sequence->on_answer = [this](Sequence* s, int64_t, Answer&& answer) {
       return OnGenerated(s, std::move(answer));
@@ -49,22 +57,26 @@ std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
     sequence->tokens = window.tokens;
     sequence->logits_from = window.score_from;
     sequence->positions_max = static_cast<int64_t>(window.tokens.size());
-    sequence->wish = [&window](int64_t position) {
-      return Wish{window.targets[static_cast<size_t>(position - window.score_from)]};
+    sequence->wish = [&window, top](int64_t position) {
+      Wish wish;
+      wish.target = window.targets[static_cast<size_t>(position - window.score_from)];
+      wish.top = top;
+      return wish;
     };
     sequence->on_answer = [this, &window](Sequence*, int64_t position, Answer&& answer) {
-      return OnScored(window, position, answer);
+      return OnScored(window, position, std::move(answer));
     };
     sequences.push_back(std::move(sequence));
   }
+  for (const auto& sequence : sequences) sequence->owner = tag_;
   return sequences;
 }
 
 // The device's choice or, if settings change the logits, a choice made here. Greedy choice works
 // with any logits; torch.multinomial draws none from logits without a softmax.
-int32_t Job::Choose(const Sequence& sequence, Answer&& answer) const {
-  if (answer.logits.empty()) {
-    if (answer.defined || !plan_.settings.do_sample) return answer.token;
+int32_t Job::Choose(const Sequence& sequence, Answer* answer) const {
+  if (answer->logits.empty()) {
+    if (answer->defined || !plan_.settings.do_sample) return answer->token;
     throw Error(
         ErrorKind::kInput,
         fmt::format("{}: the logits after token {} are not finite, so that none can be drawn",
@@ -76,7 +88,9 @@ int32_t Job::Choose(const Sequence& sequence, Answer&& answer) const {
                              static_cast<int64_t>(prompt) + plan_.tokens_max};
   const double uniform = UniformFor(context_.seed, request_, static_cast<int>(generated_.size()));
   try {
-    return ChooseToken(plan_.settings, history, uniform, std::move(answer.logits));
+    // A report needs them afterwards
+    return ChooseToken(plan_.settings, history, uniform,
+                       watch_ ? answer->logits : std::move(answer->logits));
   } catch (Error& e) {
     e.AddContext(RequestName(request_));
     throw;
@@ -88,13 +102,14 @@ bool Job::OnGenerated(Sequence* sequence, Answer&& answer) {
   const std::vector<int32_t>& ends = plan_.settings.eos_ids;
   int32_t token = 0;
   try {
-    token = Choose(*sequence, std::move(answer));
+    token = Choose(*sequence, &answer);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kInput) throw;
     refused_ = e;  // other requests' answers may have landed in the same batch
     --sequences_left_;
     return true;
   }
+  if (watch_) Report(token, std::move(answer));
   generated_.push_back(token);
   sequence->tokens.push_back(token);
   if (std::count(ends.begin(), ends.end(), token) > 0) {
@@ -110,10 +125,20 @@ bool Job::OnGenerated(Sequence* sequence, Answer&& answer) {
   return true;
 }
 
-bool Job::OnScored(const ScoreWindow& window, int64_t position, const Answer& answer) {
+// The settings may have changed logits that came here; what is reported are the model's own.
+void Job::Report(int32_t token, Answer&& answer) const {
+  if (!answer.logits.empty()) {
+    const auto vocab = static_cast<int64_t>(answer.logits.size());
+    return watch_->on_token(ReportOn(token, answer.logits.data(), vocab, watch_->top));
+  }
+  watch_->on_token({token, answer.log_probability, std::move(answer.top)});
+}
+
+bool Job::OnScored(const ScoreWindow& window, int64_t position, Answer&& answer) {
   const auto index = static_cast<size_t>(position - window.score_from);
   window_sums_[static_cast<size_t>(&window - plan_.windows.data())] += answer.log_probability;
   greedy_ = greedy_ && answer.token == window.targets[index];
+  if (watch_) Report(window.targets[index], std::move(answer));
   if (index + 1 < window.targets.size()) return false;
   --sequences_left_;
   return true;

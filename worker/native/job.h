@@ -25,7 +25,9 @@ struct JobContext {
 /// callbacks point to the job, so it must outlive them and must not move.
 class Job {
  public:
-  Job(const JobContext& context, uint64_t tag, Request request, RequestPlan plan);
+  /// `watch` may be null; it is told each token.
+  Job(const JobContext& context, uint64_t tag, Request request, RequestPlan plan,
+      std::optional<TokenWatch> watch = std::nullopt);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
@@ -39,14 +41,16 @@ class Job {
 
  private:
   Generation Answered();
-  int32_t Choose(const Sequence& sequence, Answer&& answer) const;
+  int32_t Choose(const Sequence& sequence, Answer* answer) const;
   bool OnGenerated(Sequence* sequence, Answer&& answer);
-  bool OnScored(const ScoreWindow& window, int64_t position, const Answer& answer);
+  void Report(int32_t token, Answer&& answer) const;
+  bool OnScored(const ScoreWindow& window, int64_t position, Answer&& answer);
 
   const JobContext& context_;
   uint64_t tag_;
   Request request_;
   RequestPlan plan_;
+  std::optional<TokenWatch> watch_;
   std::unique_ptr<StopStrings> stops_;  ///< kGenerateUntil
   std::vector<int32_t> generated_;
   FinishReason finish_ = FinishReason::kScored;

@@ -118,26 +118,22 @@ class NativeEngine : public Engine {
   }
 
   void Submit(uint64_t tag, Request request) override {
-    if (!answering_) throw Error(ErrorKind::kInternal, "Submit before Load");
-    if (request.context_tokens.empty() && request.continuation_tokens.empty()) {
-      EncodeRequest(*checkpoint_->tokenizer, &request);
-    }
-    const std::string name = RequestName(request);
-    RequestPlan plan = PlanRequest(request, checkpoint_->limits);
-    auto job = std::make_unique<Job>(answering_->context, tag, std::move(request), std::move(plan));
-    std::vector<std::unique_ptr<Sequence>> sequences = job->MakeSequences();
-    try {
-      for (const auto& sequence : sequences) answering_->scheduler.CheckFits(*sequence);
-    } catch (Error& e) {
-      e.AddContext(name);
-      throw;
-    }
-    for (auto& sequence : sequences) answering_->scheduler.Add(std::move(sequence));
-    if (job->done()) {
-      finished_.push_back(job->Finish());
-    } else {
-      answering_->jobs.emplace(tag, std::move(job));
-    }
+    Begin(tag, std::move(request), std::nullopt);
+  }
+
+  bool reports_tokens() const override { return true; }
+
+  void SubmitWatched(uint64_t tag, Request request, TokenWatch watch) override {
+    if (request.kind == RequestKind::kLoglikelihoodRolling)
+      throw Error(ErrorKind::kInternal, "the windows of a rolling request have no order");
+    Begin(tag, std::move(request), std::move(watch));
+  }
+
+  bool Cancel(uint64_t tag) override {
+    if (std::erase_if(finished_, [&](const Finished& f) { return f.tag == tag; }) > 0) return true;
+    if (!answering_ || answering_->jobs.erase(tag) == 0) return false;
+    answering_->scheduler.Cancel(tag);
+    return true;
   }
 
   std::vector<Finished> Step(std::chrono::milliseconds budget) override {
@@ -185,6 +181,30 @@ class NativeEngine : public Engine {
   std::optional<std::string> Broken() const override { return broken_; }
 
  private:
+  void Begin(uint64_t tag, Request request, std::optional<TokenWatch> watch) {
+    if (!answering_) throw Error(ErrorKind::kInternal, "Submit before Load");
+    if (request.context_tokens.empty() && request.continuation_tokens.empty()) {
+      EncodeRequest(*checkpoint_->tokenizer, &request);
+    }
+    const std::string name = RequestName(request);
+    RequestPlan plan = PlanRequest(request, checkpoint_->limits);
+    auto job = std::make_unique<Job>(answering_->context, tag, std::move(request), std::move(plan),
+                                     std::move(watch));
+    std::vector<std::unique_ptr<Sequence>> sequences = job->MakeSequences();
+    try {
+      for (const auto& sequence : sequences) answering_->scheduler.CheckFits(*sequence);
+    } catch (Error& e) {
+      e.AddContext(name);
+      throw;
+    }
+    for (auto& sequence : sequences) answering_->scheduler.Add(std::move(sequence));
+    if (job->done()) {
+      finished_.push_back(job->Finish());
+    } else {
+      answering_->jobs.emplace(tag, std::move(job));
+    }
+  }
+
   void NoteBreak(const Error& error) {
     if (!broken_ && backend_->Breaks(error)) broken_ = error.what();
   }

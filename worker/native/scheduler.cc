@@ -128,6 +128,19 @@ void Scheduler::Clear() {
   failed_ = false;
 }
 
+// An active sequence stays until the answers that it has asked for are in.
+void Scheduler::Cancel(uint64_t owner) {
+  waiting_.Drop(owner);
+  for (const auto& sequence : active_) {
+    for (PrefixTree::Node* node : sequence->path) {
+      std::erase_if(node->waiting, [&](const Sequence* parked) { return parked->owner == owner; });
+    }
+    sequence->finished = sequence->finished || sequence->owner == owner;
+  }
+  std::erase_if(parked_, [&](const auto& entry) { return entry.first->owner == owner; });
+  Retire();
+}
+
 // Rows of the sequence that can be computed now.
 int64_t Scheduler::Ready(const Sequence& sequence) const {
   if (sequence.finished) return 0;  // it stays until the answers to its last batch are in

@@ -29,6 +29,8 @@ struct Sequence {
   OnWish wish;
   OnAnswer on_answer;
 
+  uint64_t owner = 0;  ///< the tag of its request
+
   // Set by the scheduler.
   uint64_t id = 0;
   int64_t due = 0;       ///< set by WaitingTree
@@ -78,6 +80,9 @@ class Scheduler {
 
   /// Forgets all sequences. The prefixes of finished ones stay available, but not after an error.
   void Clear();
+
+  /// Forgets the sequences of one owner, whose callbacks are not called again.
+  void Cancel(uint64_t owner);
 
   size_t size() const { return waiting_.size() + parked_.size() + active_.size(); }
   int64_t rows_computed() const { return rows_computed_; }

@@ -132,6 +132,17 @@ void WaitingTree::Prune(Node* node) {
   }
 }
 
+void WaitingTree::Drop(uint64_t owner) {
+  std::vector<Sequence*> dropped;
+  for (const auto& [age, sequence] : by_age_) {
+    if (sequence->owner == owner) dropped.push_back(sequence);
+  }
+  for (Sequence* sequence : dropped) {
+    Take(sequence);
+    --taken_;  // none was preferred to another
+  }
+}
+
 void WaitingTree::Clear() {
   by_age_.clear();
   root_.children.clear();

@@ -28,6 +28,8 @@ class WaitingTree {
   /// From now on, sequences that share the most with this one come first.
   void Follow(const Sequence& sequence);
   void Clear();
+  /// Removes the sequences of one owner.
+  void Drop(uint64_t owner);
 
   size_t size() const { return by_age_.size(); }
 

@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "http_server/server.h"
 #include "orchestrator/fleet/loop.h"
-#include "orchestrator/http/server.h"
 #include "tests/unit/checkpoint/checkpoint_files.h"
 #include "tests/unit/support/temporary_folder.h"
 

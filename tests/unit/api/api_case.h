@@ -6,7 +6,7 @@
 #include "base/jsonl.h"
 #include "memory_service.h"
 #include "orchestrator/api/api_server.h"
-#include "tests/unit/http/socket_client.h"
+#include "tests/unit/http_server/socket_client.h"
 
 namespace evald::test {
 

@@ -8,9 +8,9 @@
 #include "api_case.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "http_server/problem.h"
 #include "orchestrator/api/upload.h"
 #include "orchestrator/fleet/agent_files.h"
-#include "orchestrator/http/problem.h"
 
 namespace evald::test {
 namespace {

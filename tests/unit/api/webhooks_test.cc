@@ -11,8 +11,8 @@
 
 #include "api_case.h"
 #include "base/file.h"
+#include "http_server/server.h"
 #include "orchestrator/api/webhook_queue.h"
-#include "orchestrator/http/server.h"
 
 namespace evald::test {
 namespace {

@@ -2,6 +2,7 @@
 // there.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "evald/error.h"
@@ -122,6 +123,64 @@ TEST(AheadEngineTest, WhatWasCancelledIsForgotten) {
   EXPECT_EQ(AnswerLines(engine.get(), requests), expected);
   engine->Load(GoldenPath("llama3"));  // the last batch's answers have not been collected yet
   EXPECT_EQ(AnswerLines(engine.get(), requests), expected);
+}
+
+// Expects the same tokens with nearly the same numbers, and `top` likeliest ones beside each.
+void ExpectAlike(const std::vector<TokenReport>& found, const std::vector<TokenReport>& expected,
+                 int top) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t t = 0; t < found.size(); ++t) {
+    EXPECT_EQ(found[t].token, expected[t].token);
+    ASSERT_EQ(found[t].top.size(), static_cast<size_t>(std::max(top, 0)));
+    if (top < 0) continue;
+    EXPECT_NEAR(found[t].log_probability, expected[t].log_probability, 1e-4);
+    for (size_t n = 0; n < found[t].top.size(); ++n) {
+      const TokenLogProbability& likely = found[t].top[n];
+      EXPECT_NEAR(likely.log_probability, expected[t].top[n].log_probability, 1e-4);
+      EXPECT_TRUE(likely.token != found[t].token ||
+                  likely.log_probability == found[t].log_probability);
+    }
+  }
+}
+
+// The reports on tokens are those of the processor, whoever chooses the tokens.
+TEST(AheadEngineTest, ReportsOnTokensAreTheProcessors) {
+  std::vector<Request> requests = SomeRequests();
+  std::erase_if(requests,
+                [](const Request& r) { return r.kind == RequestKind::kLoglikelihoodRolling; });
+  requests.push_back(GenerateRequest("The answer is", {}, 6));
+  requests.back().sampling.settings = {{"repetition_penalty", 1.2}};
+  const auto processor = LoadedEngine(GoldenPath("llama3"));
+  for (const int top : {TokenWatch::kNoLogProbabilities, 0, 1, 4}) {
+    const auto expected = WatchAll(processor.get(), requests, top);
+    const auto engine = GpuEngine(GoldenPath("llama3"), Json::object());
+    const auto found = WatchAll(engine.get(), requests, top);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ(found[i].generation.text, expected[i].generation.text);
+      ExpectAlike(found[i].reports, expected[i].reports, top);
+    }
+  }
+}
+
+// A request is cancelled while the device computes its next row; the others go on.
+TEST(AheadEngineTest, OneRequestOfABatchIsCancelled) {
+  const auto fresh = GpuEngine(GoldenPath("llama3"), Json::object());
+  std::vector<Request> requests;
+  for (int doc = 0; doc < 4; ++doc) {
+    requests.push_back(GenerateRequest("The answer is " + std::to_string(doc), {}, 20));
+    requests.back().doc_id = doc;
+  }
+  const auto expected = AnswerAll(fresh.get(), requests);
+  const auto engine = GpuEngine(GoldenPath("llama3"), Json::object());
+  for (size_t i = 0; i < requests.size(); ++i) engine->Submit(i, requests[i]);
+  for (int step = 0; step < 5; ++step) engine->Step(std::chrono::milliseconds(0));
+  EXPECT_TRUE(engine->Cancel(1));
+  while (engine->pending() > 0) {
+    for (const Finished& finished : engine->Step(std::chrono::milliseconds(50))) {
+      EXPECT_NE(finished.tag, 1u);
+      EXPECT_EQ(finished.generation.text, expected[finished.tag].text);
+    }
+  }
 }
 
 TEST(AheadEngineTest, NamesTheTokenThatCannotBeDrawnFromLogitsThatAreNotFinite) {

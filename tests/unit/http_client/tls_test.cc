@@ -5,10 +5,10 @@
 #include "evald/error.h"
 #include "http_client/client.h"
 #include "http_client/failure.h"
-#include "orchestrator/http/server.h"
+#include "http_server/server.h"
 #include "scripted_server.h"
 #include "tests/unit/checkpoint/checkpoint_files.h"
-#include "tests/unit/http/certificate.h"
+#include "tests/unit/http_server/certificate.h"
 #include "tests/unit/support/temporary_folder.h"
 
 namespace evald::http_client::test {

@@ -231,6 +231,23 @@ std::vector<Generation> AnswerAll(Engine* engine, const std::vector<Request>& re
   return answers;
 }
 
+std::vector<Watched> WatchAll(Engine* engine, const std::vector<Request>& requests, int top) {
+  std::vector<Watched> answers(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    std::vector<TokenReport>* reports = &answers[i].reports;
+    engine->SubmitWatched(i, requests[i], {top, [reports](TokenReport report) {
+                                             reports->push_back(std::move(report));
+                                           }});
+  }
+  while (engine->pending() > 0) {
+    for (Finished& finished : engine->Step(std::chrono::milliseconds(50))) {
+      if (finished.refused) throw *finished.refused;
+      answers.at(finished.tag).generation = std::move(finished.generation);
+    }
+  }
+  return answers;
+}
+
 std::vector<std::string> AnswerLines(Engine* engine, const std::vector<Request>& requests) {
   std::vector<std::string> lines;
   for (const Generation& g : AnswerAll(engine, requests)) {

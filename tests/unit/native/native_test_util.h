@@ -105,6 +105,15 @@ std::unique_ptr<Engine> LoadedEngine(const std::filesystem::path& directory,
 /// in the order of the requests.
 std::vector<Generation> AnswerAll(Engine* engine, const std::vector<Request>& requests);
 
+/// An answer with its tokens.
+struct Watched {
+  Generation generation;
+  std::vector<TokenReport> reports;
+};
+/// Submits all requests at once, with a watch for so many of the likeliest tokens. Returns the
+/// answers in the order of the requests.
+std::vector<Watched> WatchAll(Engine* engine, const std::vector<Request>& requests, int top);
+
 /// The same as lines with all digits, in the order of the requests' keys.
 std::vector<std::string> AnswerLines(Engine* engine, const std::vector<Request>& requests);
 

@@ -95,13 +95,22 @@ class CudaDevice : public Device {
     Event sent;
   };
 
+  /// A row whose wish asks for more than a DeviceAnswer holds.
+  struct Want {
+    int64_t row = 0;
+    int top = TokenWatch::kNoLogProbabilities;  ///< Wish::top
+    int32_t target = -1;                        ///< Wish::target
+    bool logits = false;                        ///< the row's logits come to the host
+    bool returned = false;                      ///< and are the answer's (Wish::logits)
+  };
+
   /// Pinned memory of questions and answers, used in turns.
   struct Question {
     Memory wishes, answers;
-    Memory logits;  ///< of the rows `logits_of`, one after the other
+    Memory logits;  ///< of the rows in `wants` with `logits`, one after the other
     Event answered;
     size_t count = 0;
-    std::vector<int64_t> logits_of;
+    std::vector<Want> wants;  ///< in order of rows
   };
 
   BatchLimits Limits() const;
@@ -109,6 +118,8 @@ class CudaDevice : public Device {
   void Grow(Memory* memory, uint64_t bytes);
   void TakeRows(int64_t rows);
   void TakeAnswers(int64_t rows);
+  static std::vector<Want> WantsOf(const std::vector<Wish>& wishes);
+  void AddWanted(const Question& question, std::vector<Answer>* answers) const;
   void TakeRope(int64_t positions);
   void Upload();
   void ChooseMode(bool captured);

@@ -6,6 +6,7 @@
 
 #include "evald/error.h"
 #include "worker/native/cuda/cuda_device.h"
+#include "worker/native/likeliest.h"
 
 namespace evald::native::cuda {
 namespace {
@@ -53,12 +54,11 @@ void CudaDevice::Ask(const Linear& head, const std::vector<Wish>& wishes) {
   question.answered.Synchronize();  // the question's answers may never have been collected
   std::transform(wishes.begin(), wishes.end(), question.wishes.as<DeviceWish>(), WishFor);
   CopyToDevice(wishes_.data(), question.wishes.data(), wishes.size() * sizeof(DeviceWish), stream_);
-  question.logits_of.clear();
-  for (size_t row = 0; row < wishes.size(); ++row) {
-    if (wishes[row].logits) question.logits_of.push_back(static_cast<int64_t>(row));
-  }
+  question.wants = WantsOf(wishes);
   const uint64_t row_bytes = static_cast<uint64_t>(config_.vocab_size) * sizeof(float);
-  const uint64_t wanted_bytes = question.logits_of.size() * row_bytes;
+  const auto with_logits = std::count_if(question.wants.begin(), question.wants.end(),
+                                         [](const Want& w) { return w.logits; });
+  const uint64_t wanted_bytes = static_cast<uint64_t>(with_logits) * row_bytes;
   if (question.logits.bytes() < wanted_bytes) {
     question.logits = Memory(MemoryKind::kPinned, wanted_bytes + wanted_bytes / 2);
   }
@@ -72,9 +72,9 @@ void CudaDevice::Ask(const Linear& head, const std::vector<Wish>& wishes) {
     args.answers = answers_.as<DeviceAnswer>() + first;
     args.scratch = answer_scratch_.data();
     AnswerRows(args, stream_);
-    for (const int64_t row : question.logits_of) {
-      if (row < first || row >= first + rows) continue;
-      CopyToHost(logits_to, logits_.data() + static_cast<uint64_t>(row - first) * row_bytes,
+    for (const Want& want : question.wants) {
+      if (!want.logits || want.row < first || want.row >= first + rows) continue;
+      CopyToHost(logits_to, logits_.data() + static_cast<uint64_t>(want.row - first) * row_bytes,
                  row_bytes, stream_);
       logits_to += row_bytes;
     }
@@ -95,15 +95,46 @@ std::vector<Answer> CudaDevice::Collect() {
   std::vector<Answer> answers;
   for (size_t i = 0; i < question.count; ++i) {
     const DeviceAnswer& answer = question.answers.as<DeviceAnswer>()[i];
-    answers.push_back({answer.token, answer.log_probability, answer.defined != 0, {}});
+    answers.push_back({answer.token, answer.log_probability, answer.defined != 0, {}, {}});
   }
+  AddWanted(question, &answers);
+  return answers;
+}
+
+std::vector<CudaDevice::Want> CudaDevice::WantsOf(const std::vector<Wish>& wishes) {
+  std::vector<Want> wants;
+  for (size_t row = 0; row < wishes.size(); ++row) {
+    const Wish& wish = wishes[row];
+    const bool target = wish.target >= 0;
+    if (!wish.logits && wish.top < (target ? 1 : 0)) continue;
+    // The device knows the target and the likeliest token where a target is scored
+    const bool logits = wish.logits || !target || wish.top > 1;
+    wants.push_back({static_cast<int64_t>(row), wish.top, wish.target, logits, wish.logits});
+  }
+  return wants;
+}
+
+// Adds what the device's answers lack: logits, and log-probabilities of further tokens.
+void CudaDevice::AddWanted(const Question& question, std::vector<Answer>* answers) const {
   const auto vocab = config_.vocab_size;
   const float* logits = question.logits.as<float>();
-  for (const int64_t row : question.logits_of) {
-    answers[static_cast<size_t>(row)].logits.assign(logits, logits + vocab);
-    logits += vocab;
+  for (const Want& want : question.wants) {
+    Answer& answer = (*answers)[static_cast<size_t>(want.row)];
+    if (want.returned) {
+      answer.logits.assign(logits, logits + vocab);
+    } else if (want.logits) {
+      TokenReport report = ReportOn(answer.token, logits, vocab, want.top);
+      if (want.target < 0) answer.log_probability = report.log_probability;
+      answer.top = std::move(report.top);
+      for (TokenLogProbability& likely : answer.top) {  // the device sums in another order
+        if (likely.token == want.target) likely.log_probability = answer.log_probability;
+      }
+    } else if (answer.defined) {
+      const auto row = static_cast<size_t>(want.row);
+      answer.top = {{answer.token, question.answers.as<DeviceAnswer>()[row].log_largest}};
+    }
+    if (want.logits) logits += vocab;
   }
-  return answers;
 }
 
 std::vector<float> CudaDevice::Logits(const Linear& head) {

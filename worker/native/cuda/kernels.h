@@ -177,6 +177,7 @@ struct DeviceAnswer {
   int32_t token = 0;
   int32_t defined = 1;
   double log_probability = 0;
+  double log_largest = 0;  ///< with a target: the log-softmax of the largest
 };
 /// answers[row] from logits[row]: the log-softmax of the target in double precision, the first of
 /// the largest, or the token that Sample of worker/native/sampler.h would choose. Logits without a

@@ -95,13 +95,14 @@ __global__ void JoinStretchesKernel(AnswerArgs args, int stretches, const Outlin
   }
   if (lane != 0) return;
   rows[row] = {best.value, best.place, defined, 0, sum};
-  DeviceAnswer answer{best.place, defined, 0};
+  DeviceAnswer answer{best.place, defined, 0, 0};
   if (!defined && wish.target >= 0) {  // all log-probabilities are NaN
-    answer = {0, 0, NAN};
+    answer = {0, 0, NAN, NAN};
   } else if (wish.target >= 0) {
     const float target = args.logits[row * args.vocab + wish.target];
+    answer.log_largest = -LogOf(sum);
     answer.log_probability =
-        static_cast<double>(target) - static_cast<double>(best.value) - LogOf(sum);
+        static_cast<double>(target) - static_cast<double>(best.value) + answer.log_largest;
   }
   args.answers[row] = answer;
 }

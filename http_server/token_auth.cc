@@ -1,0 +1,137 @@
+#include "http_server/token_auth.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+#include <sys/stat.h>
+
+#include <sstream>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "evald/error.h"
+#include "http_server/message.h"
+#include "http_server/target.h"
+
+namespace evald::http {
+namespace {
+
+constexpr size_t kTokenBytesMin = 16;
+
+Role ParseRole(std::string_view name) {
+  for (const Role role : {Role::kRead, Role::kSubmit, Role::kAdmin, Role::kWorker}) {
+    if (RoleName(role) == name) return role;
+  }
+  throw Error(ErrorKind::kUsage,
+              fmt::format("role '{}': expected read, submit, admin or worker{}", name,
+                          Suggestion(name, {"read", "submit", "admin", "worker"})));
+}
+
+void RequirePrivate(const std::filesystem::path& file) {
+  struct stat info{};
+  if (::stat(file.c_str(), &info) == 0 && (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: others than its owner may write it", file.string()),
+                "chmod go-w it");
+  }
+}
+
+}  // namespace
+
+std::string_view RoleName(Role role) {
+  switch (role) {
+    case Role::kNone:
+      return "none";
+    case Role::kRead:
+      return "read";
+    case Role::kSubmit:
+      return "submit";
+    case Role::kAdmin:
+      return "admin";
+    case Role::kWorker:
+      return "worker";
+  }
+  return "none";
+}
+
+bool Allows(Role has, Role needs) {
+  if (needs == Role::kNone) return true;
+  if (needs == Role::kWorker) return has == Role::kWorker || has == Role::kAdmin;
+  return has != Role::kWorker && static_cast<int>(has) >= static_cast<int>(needs);
+}
+
+void TokenAuth::Add(std::string name, Role role, std::string_view token) {
+  if (token.size() < kTokenBytesMin) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("token '{}' has {} characters, expected at least {}", name,
+                            token.size(), kTokenBytesMin),
+                "make one with: openssl rand -hex 32");
+  }
+  Entry entry{{std::move(name), role}, {}};
+  ::SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), entry.hash.data());
+  entries_.push_back(std::move(entry));
+}
+
+void TokenAuth::AddHash(std::string name, Role role, std::string_view hex) {
+  Entry entry{{std::move(name), role}, {}};
+  bool whole = hex.size() == 2 * entry.hash.size();
+  for (size_t i = 0; whole && i < entry.hash.size(); ++i) {
+    const int high = HexDigit(hex[2 * i]), low = HexDigit(hex[2 * i + 1]);
+    whole = high >= 0 && low >= 0;
+    if (whole) entry.hash[i] = static_cast<unsigned char>(high * 16 + low);
+  }
+  if (!whole) throw Error(ErrorKind::kUsage, "expected sha256: and 64 hexadecimal digits");
+  entries_.push_back(std::move(entry));
+}
+
+TokenAuth TokenAuth::FromFile(const std::filesystem::path& file) {
+  RequirePrivate(file);
+  TokenAuth auth;
+  int number = 0;
+  for (const std::string& line : Split(ReadFile(file), '\n')) {
+    ++number;
+    if (Trim(line).empty() || Trim(line).front() == '#') continue;
+    try {
+      std::istringstream words(line);
+      std::string name, role, hash, more;
+      if (!(words >> name >> role >> hash) || (words >> more)) {
+        throw Error(ErrorKind::kUsage, "expected three words: name, role and sha256:<hash>");
+      }
+      constexpr std::string_view kPrefix = "sha256:";
+      if (!hash.starts_with(kPrefix)) {
+        throw Error(ErrorKind::kUsage, "expected a hash, not a token",
+                    "hash it with: printf %s \"$TOKEN\" | sha256sum");
+      }
+      auth.AddHash(name, ParseRole(role), std::string_view(hash).substr(kPrefix.size()));
+    } catch (Error& e) {
+      throw Error(ErrorKind::kUsage, fmt::format("{}:{}: {}", file.string(), number, e.message()),
+                  e.remedy());
+    }
+  }
+  return auth;
+}
+
+std::optional<Principal> TokenAuth::Check(std::string_view token) const {
+  Hash hash;
+  ::SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), hash.data());
+  const Entry* found = nullptr;
+  for (const Entry& entry : entries_) {
+    const bool equal = ::CRYPTO_memcmp(entry.hash.data(), hash.data(), hash.size()) == 0;
+    found = equal ? &entry : found;
+  }
+  if (found == nullptr) return std::nullopt;
+  return found->principal;
+}
+
+std::optional<std::string_view> BearerToken(std::string_view authorization) {
+  constexpr std::string_view kScheme = "Bearer ";
+  if (authorization.size() <= kScheme.size() ||
+      !EqualsIgnoringCase(authorization.substr(0, kScheme.size()), kScheme)) {
+    return std::nullopt;
+  }
+  const std::string_view token = Trim(authorization.substr(kScheme.size()));
+  if (token.empty()) return std::nullopt;
+  return token;
+}
+
+}  // namespace evald::http
