@@ -28,6 +28,8 @@ struct TaskRequest {
   std::optional<int> num_fewshot;
   std::optional<int> repeats;
   Json generation_kwargs;  ///< merged over the task's own; null: none
+  /// The task is this command, not one of a file. The other values are then absent.
+  std::optional<CommandSpec> command = std::nullopt;
 };
 
 /// One line of `evald tasks`.

@@ -38,7 +38,8 @@ Json ToJson(const TaskRequest& task) {
           {"limit_total", OrNull(task.limit_total)},
           {"num_fewshot", OrNull(task.num_fewshot)},
           {"repeats", OrNull(task.repeats)},
-          {"generation_kwargs", task.generation_kwargs}};
+          {"generation_kwargs", task.generation_kwargs},
+          {"command", task.command ? ToJson(*task.command) : Json()}};
 }
 
 TaskRequest TaskRequestFromJson(const Json& json) {
@@ -48,7 +49,10 @@ TaskRequest TaskRequestFromJson(const Json& json) {
           Optional<int64_t>(json, "limit_total"),
           Optional<int>(json, "num_fewshot"),
           Optional<int>(json, "repeats"),
-          json.at("generation_kwargs")};
+          json.at("generation_kwargs"),
+          json.at("command").is_null()
+              ? std::nullopt
+              : std::optional<CommandSpec>(CommandFromJson(json.at("command"), kInputName))};
 }
 
 Json PromptsToJson(const PromptsConfig& prompts) {

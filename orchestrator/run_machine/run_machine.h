@@ -28,6 +28,8 @@ struct MachineTask {
   int64_t documents = 0;
   bool slow_scoring = false;         ///< its metric runs programs
   double requests_per_document = 1;  ///< mean, repeats included
+  /// A program's own work, which a second worker would only repeat beside the first: no backups
+  bool command = false;
 };
 
 /// The input of Plan besides the tasks.

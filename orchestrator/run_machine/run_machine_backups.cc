@@ -1,4 +1,6 @@
 // Backups of late trials. A slice counts for whichever of the two commits it first.
+#include <algorithm>
+
 #include "orchestrator/run_machine/run_machine.h"
 
 namespace evald {
@@ -41,6 +43,10 @@ void RunMachine::ReportBegun(Holder worker, int64_t now) {
     const TrialState& trial = trials_.at(number);
     if (trial.backup || trial.backups >= Backups::kBackupsMax || trial.counterpart >= 0) continue;
     if (AllReported(trial)) continue;  // it is about to report the trial done
+    const bool command =
+        std::any_of(trial.slices.begin(), trial.slices.end(),
+                    [this](const SliceState& slice) { return specs_[slice.task].command; });
+    if (command) continue;
     FreshSeconds fresh(lease_s_);
     for (const SliceState& slice : trial.slices) {
       if (!slice.reported) fresh.Add(costs_, slice.task, slice.documents.size());

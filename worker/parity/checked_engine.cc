@@ -32,11 +32,17 @@ class CheckedEngine : public Engine {
   void Load(const std::filesystem::path& directory) override;
   void Follow(const std::filesystem::path& staging) override { engine_->Follow(staging); }
   void Submit(uint64_t tag, Request request) override { engine_->Submit(tag, std::move(request)); }
+  bool reports_tokens() const override { return engine_->reports_tokens(); }
+  void SubmitWatched(uint64_t tag, Request request, TokenWatch watch) override {
+    engine_->SubmitWatched(tag, std::move(request), std::move(watch));
+  }
+  bool Cancel(uint64_t tag) override { return engine_->Cancel(tag); }
   std::vector<Finished> Step(std::chrono::milliseconds budget) override {
     return engine_->Step(budget);
   }
   size_t pending() const override { return engine_->pending(); }
   void CancelAll() override { engine_->CancelAll(); }
+  std::optional<ServedApi> Api() override { return engine_->Api(); }
   Json LoadReport() const override {
     Json report = engine_->LoadReport();
     report["parity"] = report_;
