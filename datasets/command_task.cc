@@ -23,8 +23,10 @@ std::string KeyOf(const LeafTask::State& task) {
 
 // The request holds what a person sees of it; the program gets its words from the definition.
 void Write(const LeafTask::State& task, PreparedTaskWriter* writer) {
+  const Json spec = ToJson(*task.command);
   PreparedDocument document;
-  document.doc = ToJson(*task.command);
+  // Runs are compared if this is equal: another time limit gives the same scores.
+  document.doc = {{"command", spec.at("command")}, {"results", spec.at("results")}};
   document.target = "";
   Request request;
   request.kind = RequestKind::kGenerateUntil;
@@ -54,6 +56,12 @@ std::shared_ptr<LeafTask::State> CommandTaskOf(const TaskRequest& request) {
   config.dump["task"] = request.name;
   config.dump["output_type"] = config.output_type;
   config.dump["num_fewshot"] = 0;
+  config.dump["metric_list"] = Json::array();
+  for (const MetricSpec& metric : config.metrics) {
+    config.dump["metric_list"].push_back({{"metric", metric.metric},
+                                          {"aggregation", metric.aggregation},
+                                          {"higher_is_better", metric.higher_is_better}});
+  }
   return state;
 }
 

@@ -24,7 +24,7 @@ using ::testing::Not;
 using Clock = std::chrono::steady_clock;
 using Why = ProgramEnd::Why;
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kEndPatience{60};
 
 class ProgramTest : public ::testing::Test {
  protected:
@@ -38,14 +38,14 @@ class ProgramTest : public ::testing::Test {
   }
   ProgramEnd RunToEnd(const ProgramOrder& order) {
     Program program(order);
-    const auto end = program.Wait(kPatience);
+    const auto end = program.Wait(kEndPatience);
     if (!end) ADD_FAILURE() << "it did not end";
     tail_ = program.LogTail();
     return end.value_or(ProgramEnd{});
   }
   // The process that a script noted in a file; 0 if it is not there in time.
   pid_t Noted(const std::string& name) {
-    for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
+    for (const auto until = Clock::now() + kEndPatience; Clock::now() < until;) {
       std::ifstream file(folder_ / name);
       pid_t pid = 0;
       std::string end;
@@ -55,7 +55,7 @@ class ProgramTest : public ::testing::Test {
     return 0;
   }
   static bool Gone(pid_t pid) {
-    for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
+    for (const auto until = Clock::now() + kEndPatience; Clock::now() < until;) {
       if (::kill(pid, 0) != 0) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
@@ -165,7 +165,7 @@ TEST_F(ProgramTest, ProcessesLeftBehindAreKilled) {
       "setsid sh -c 'trap \"\" HUP TERM; sh -c \"echo \\$\\$ noted > daemon; exec sleep 600\" &'\n"
       "while [ ! -s daemon ]; do sleep 0.05; done"));
   EXPECT_EQ(end.why, Why::kExited);
-  EXPECT_LT(Clock::now() - begin, kPatience);
+  EXPECT_LT(Clock::now() - begin, kEndPatience);
   // They are gone by the time that the end is told.
   EXPECT_NE(::kill(Noted("child"), 0), 0);
   EXPECT_NE(::kill(Noted("daemon"), 0), 0);
@@ -201,7 +201,7 @@ TEST_F(ProgramTest, AKilledGuardianTakesItsProgramWithIt) {
   const pid_t guardian = Noted("guardian");
   ASSERT_GT(guardian, 0);
   ::kill(guardian, SIGKILL);
-  const auto end = program.Wait(kPatience);
+  const auto end = program.Wait(kEndPatience);
   ASSERT_TRUE(end);
   EXPECT_EQ(end->why, Why::kLost);
   EXPECT_TRUE(Gone(Noted("pid")));
