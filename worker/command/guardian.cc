@@ -117,6 +117,7 @@ class Guardian {
   bool Reap() {
     int status = 0;
     const pid_t child = ::waitpid(-1, &status, WNOHANG);
+    has_children_ = child >= 0 || errno != ECHILD;
     if (child <= 0) return false;
     if (child == program_) {
       ended_ = true;
@@ -145,8 +146,7 @@ class Guardian {
       KillChildren();
       while (Reap()) {
       }
-      int status = 0;
-      if (::waitpid(-1, &status, WNOHANG | WNOWAIT) < 0 && errno == ECHILD) return;
+      if (!has_children_) return;
       const timespec pause{0, kKillPauseMilliseconds * 1'000'000};
       ::nanosleep(&pause, nullptr);
     }
@@ -163,7 +163,8 @@ class Guardian {
   int64_t deadline_;
   pid_t program_ = -1;
   int pidfd_ = -1;
-  bool ended_ = false;
+  bool has_children_ = true;
+  bool ended_ = false;  ///< the program, with
   int status_ = 0;
 };
 

@@ -68,7 +68,9 @@ class ProgramTest : public ::testing::Test {
 };
 
 TEST_F(ProgramTest, EndsWithItsStatus) {
+  const auto begin = Clock::now();
   const ProgramEnd end = RunToEnd(Order("echo out; echo err >&2; pwd > where; exit 3"));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20)) << "its end is told at once";
   EXPECT_EQ(end.why, Why::kExited);
   EXPECT_EQ(end.value, 3);
   EXPECT_EQ(tail_, "out\nerr\n");
