@@ -83,9 +83,42 @@ ChatTemplate::ChatTemplate(std::string text, Json special_tokens,
       where_(std::move(where)),
       template_(std::make_shared<jinja::Template>(text_, OptionsFor(date), where_)) {}
 
+ChatTemplate ChatTemplate::WithArguments(const Json& arguments) const {
+  ChatTemplate other = *this;
+  other.arguments_.update(arguments);
+  return other;
+}
+
+// transformers 5.23, PreTrainedTokenizerBase.apply_chat_template and render_jinja_template.
+const std::vector<std::string>& ChatTemplate::ReservedArguments() {
+  static const std::vector<std::string> kNames = {"add_generation_prompt",
+                                                  "chat_template",
+                                                  "continue_final_message",
+                                                  "conversation",
+                                                  "conversations",
+                                                  "documents",
+                                                  "max_length",
+                                                  "messages",
+                                                  "padding",
+                                                  "return_assistant_tokens_mask",
+                                                  "return_dict",
+                                                  "return_tensors",
+                                                  "self",
+                                                  "tokenize",
+                                                  "tokenizer_kwargs",
+                                                  "tools",
+                                                  "truncation"};
+  return kNames;
+}
+
+bool ChatTemplate::Mentions(const std::string& variable) const {
+  return text_.find(variable) != std::string::npos;
+}
+
 std::string ChatTemplate::Render(const Json& messages, bool add_generation_prompt) const {
   if (messages.empty()) throw Error(ErrorKind::kInput, where_ + ": there are no messages");
   Json variables = special_tokens_;
+  variables.update(arguments_);
   variables["messages"] = messages;
   variables["tools"] = nullptr;
   variables["documents"] = nullptr;
@@ -131,7 +164,10 @@ std::string ChatTemplate::RenderForHarness(const Json& messages, bool add_genera
 }
 
 Json ChatTemplate::Identity() const {
-  return {{"template", text_}, {"special_tokens", special_tokens_}, {"day", ToJson(date_)}};
+  Json identity = {
+      {"template", text_}, {"special_tokens", special_tokens_}, {"day", ToJson(date_)}};
+  if (!arguments_.empty()) identity["arguments"] = arguments_;
+  return identity;
 }
 
 }  // namespace evald

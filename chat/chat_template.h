@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/chat_date.h"
 #include "base/read_roots.h"
@@ -32,6 +33,15 @@ class ChatTemplate {
   ChatTemplate(std::string text, Json special_tokens, const std::optional<ChatDate>& date,
                std::string where);
 
+  /// The same template with arguments of its own, as the keyword arguments that the harness gives
+  /// apply_chat_template (chat_template_args, enable_thinking). They are variables of the template,
+  /// and take the place of special tokens of the same names.
+  ChatTemplate WithArguments(const Json& arguments) const;
+  /// The names that no argument may have: those of apply_chat_template's own parameters.
+  static const std::vector<std::string>& ReservedArguments();
+  /// Whether the template's text has the name of a variable.
+  bool Mentions(const std::string& variable) const;
+
   /// The text of `messages`, a list of {"role", "content"}. With `add_generation_prompt` the
   /// template opens the model's turn behind them; without, the last message is one that the model
   /// goes on with, and the text ends where its content does (continue_final_message). Throws
@@ -50,6 +60,7 @@ class ChatTemplate {
  private:
   std::string text_;
   Json special_tokens_;
+  Json arguments_ = Json::object();
   std::optional<ChatDate> date_;
   std::string where_;
   std::shared_ptr<const jinja::Template> template_;

@@ -155,6 +155,8 @@ void GroupBuilder::Add(const TaskRequest& request) {
   if (request.num_fewshot) set("num_fewshot", *request.num_fewshot);
   if (request.repeats) set("repeats", *request.repeats);
   if (!request.generation_kwargs.is_null()) set("generation_kwargs", request.generation_kwargs);
+  enable_thinking_ = request.enable_thinking;
+  think_end_ = request.think_end;
   asking_ = request.name;
   const size_t first = out_.leaves.size();
   try {
@@ -170,7 +172,8 @@ void GroupBuilder::Add(const TaskRequest& request) {
 // The harness computes with the settings of the last of them and does not say so.
 void GroupBuilder::RefuseOtherSettings(const TaskRequest& one, const TaskRequest& other) const {
   const auto settings = [](const TaskRequest& of) {
-    return std::tie(of.limit, of.limit_total, of.num_fewshot, of.repeats, of.generation_kwargs);
+    return std::tie(of.limit, of.limit_total, of.num_fewshot, of.repeats, of.generation_kwargs,
+                    of.enable_thinking, of.think_end);
   };
   if (settings(one) == settings(other)) return;
   throw Error(ErrorKind::kUsage,
@@ -236,6 +239,25 @@ void GroupBuilder::ApplyRequest(YamlMapping* task) const {
   }
 }
 
+// The harness refuses loglikelihood requests with enable_thinking as well, but only when it has
+// come to them.
+void GroupBuilder::ApplyThinking(LeafTask::State* state) const {
+  const TaskConfig& config = state->config;
+  if (enable_thinking_.value_or(false) && config.output_type != "generate_until") {
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("the task '{}' scores log-likelihoods (output_type {}), which cannot be done "
+                    "with thinking on (enable_thinking): the model would have to think before "
+                    "each choice",
+                    config.name, config.output_type),
+        fmt::format("switch thinking off for it, as in tasks: [{{task: {}, enable_thinking: "
+                    "false}}], or take a task that generates its answers",
+                    asking_));
+  }
+  state->enable_thinking = enable_thinking_;
+  state->think_end = think_end_;
+}
+
 std::string GroupBuilder::BuildTask(const YamlMapping& yaml, const std::string& path,
                                     const Overrides& overrides) {
   YamlMapping merged = yaml;
@@ -247,6 +269,7 @@ std::string GroupBuilder::BuildTask(const YamlMapping& yaml, const std::string& 
   for (const char* key : {"tag", "group", "task_list"}) merged.value.erase(key);
   auto state = std::make_shared<LeafTask::State>();
   state->config = ParseTaskConfig(merged, path);
+  ApplyThinking(state.get());
   const std::string name = state->config.name;
   const auto [asked, added] = asked_by_.emplace(name, asking_);
   if (!added) {

@@ -30,6 +30,9 @@ class GroupBuilder {
     std::map<std::string, std::string> where;  ///< pointer -> "file:line"
   };
 
+  /// Sets what the request says of thinking. Throws Error(kInput) for a task that thinking does not
+  /// fit.
+  void ApplyThinking(LeafTask::State* state) const;
   /// Sets what the request asks for in a task, after the files of the task and of its groups.
   void ApplyRequest(YamlMapping* task) const;
 
@@ -55,7 +58,9 @@ class GroupBuilder {
   std::map<std::string, std::string> asked_by_;  ///< leaf -> the requested name that contains it
   std::set<std::string> groups_;
   std::string asking_;
-  Overrides asked_for_;  ///< what the request sets
+  Overrides asked_for_;                  ///< what the request sets
+  std::optional<bool> enable_thinking_;  ///< the request's
+  ThinkEnd think_end_;                   ///< the request's
   int depth_ = 0;
 };
 

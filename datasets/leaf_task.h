@@ -16,6 +16,8 @@ struct LeafTask::State {
   /// A task of a run's own, not of a file: `config` then has only what results say of it
   std::optional<CommandSpec> command;
   std::optional<int64_t> limit;  ///< the first documents of the evaluated split
+  std::optional<bool> enable_thinking;
+  ThinkEnd think_end;
 };
 
 /// The task's definition from its configuration alone.

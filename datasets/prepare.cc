@@ -44,11 +44,23 @@ void RequireFewAnswers(size_t requests, int repeats) {
               "ask for fewer repeats, or give the document fewer choices");
 }
 
+PromptOptions PromptsOf(const LeafTask::State& task, PromptOptions prompts) {
+  prompts.think_end = task.think_end;
+  if (prompts.chat != nullptr && task.enable_thinking) {
+    prompts.chat = std::make_shared<const ChatTemplate>(
+        prompts.chat->WithArguments({{"enable_thinking", *task.enable_thinking}}));
+  }
+  return prompts;
+}
+
 // One leaf task with its data.
 class Preparation {
  public:
   Preparation(const LeafTask& task, const PrepareOptions& options)
-      : state_(*task.state), config_(task.state->config), options_(options) {
+      : state_(*task.state),
+        config_(task.state->config),
+        options_(options),
+        prompts_(PromptsOf(*task.state, options.prompts)) {
     eval_split_ = config_.test_split.empty() ? config_.validation_split : config_.test_split;
     CheckFunctions();
     Locate("eval", eval_split_, &eval_files_);
@@ -81,10 +93,11 @@ class Preparation {
 
   // Plain prompts keep the keys that they always had.
   void AddPrompts(Json* content) const {
-    const PromptOptions& prompts = options_.prompts;
+    const PromptOptions& prompts = prompts_;
     if (!prompts.system_instruction.empty()) {
       (*content)["system_instruction"] = prompts.system_instruction;
     }
+    if (prompts.think_end.given()) (*content)["think_end_token"] = ToJson(prompts.think_end);
     if (prompts.chat == nullptr) return;
     (*content)["chat"] = prompts.chat->Identity();
     (*content)["fewshot_as_multiturn"] = prompts.fewshot_as_multiturn;
@@ -93,7 +106,7 @@ class Preparation {
   TaskDefinition Describe() {
     LoadDocuments();
     return AtDocument(0, [&] {
-      const PromptBuilder builder(config_, options_.prompts, documents_.columns, Documents{},
+      const PromptBuilder builder(config_, prompts_, documents_.columns, Documents{},
                                   options_.fewshot_seed, documents_.rows.front());
       TaskDefinition task = Define(builder);
       CheckOf(task)(builder.Document(0, documents_.rows.front()));
@@ -111,7 +124,7 @@ class Preparation {
     Documents fewshot = LoadFewshot();
     Doing("writing", "prompts");
     PromptBuilder builder = AtDocument(0, [&] {
-      return PromptBuilder(config_, options_.prompts, documents_.columns, std::move(fewshot),
+      return PromptBuilder(config_, prompts_, documents_.columns, std::move(fewshot),
                            options_.fewshot_seed, documents_.rows.front());
     });
     const TaskDefinition task = Define(builder);
@@ -260,6 +273,14 @@ class Preparation {
     }
   }
 
+  // {"enable_thinking", "think_end_token"}, as far as they are given.
+  Json Thinking() const {
+    Json thinking = Json::object();
+    if (state_.enable_thinking) thinking["enable_thinking"] = *state_.enable_thinking;
+    if (state_.think_end.given()) thinking["think_end_token"] = ToJson(state_.think_end);
+    return thinking;
+  }
+
   Json Limit() const { return state_.limit ? Json(*state_.limit) : Json(); }
 
   int64_t Effective() const {
@@ -278,12 +299,15 @@ class Preparation {
                     {"files", files_},
                     {"fewshot_seed", options_.fewshot_seed},
                     {"limit", Limit()}};
+    const Json thinking = Thinking();
+    if (!thinking.empty()) task.sources["thinking"] = thinking;
     return task;
   }
 
   const LeafTask::State& state_;
   const TaskConfig& config_;
   const PrepareOptions& options_;
+  PromptOptions prompts_;  ///< the run's, with what the task's request says of thinking
   std::string eval_split_;
   std::string fewshot_split_;
   SplitFiles eval_files_;

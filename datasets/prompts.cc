@@ -290,6 +290,7 @@ std::vector<Request> PromptBuilder::MakeRequests(const std::vector<std::string>&
   if (config_.output_type == "generate_until") {
     add(RequestKind::kGenerateUntil, contexts[0], "");
     requests[0].sampling = config_.sampling;
+    requests[0].sampling.think_end = options_.think_end;
   } else if (config_.output_type == "loglikelihood") {
     add(RequestKind::kLoglikelihood, contexts[0], target_text());
   } else if (config_.output_type == "loglikelihood_rolling") {

@@ -13,6 +13,7 @@
 #include "chat/chat_template.h"
 #include "datasets/documents.h"
 #include "evald/json.h"
+#include "evald/request.h"
 #include "evald/task.h"
 #include "prepared/prepared_task.h"
 
@@ -28,6 +29,10 @@ struct TaskRequest {
   std::optional<int> num_fewshot;
   std::optional<int> repeats;
   Json generation_kwargs;  ///< merged over the task's own; null: none
+  /// lm-evaluation-harness's enable_thinking: an argument of the chat template. If true, tasks that
+  /// score log-likelihoods are refused
+  std::optional<bool> enable_thinking = std::nullopt;
+  ThinkEnd think_end = {};  ///< where the thinking in answers ends; default: there is none
   /// The task is this command, not one of a file. The other values are then absent.
   std::optional<CommandSpec> command = std::nullopt;
 };
@@ -65,6 +70,7 @@ struct PromptOptions {
   std::shared_ptr<const ChatTemplate> chat;  ///< null: prompts are plain text
   std::string system_instruction;            ///< before the task's description; "" for none
   bool fewshot_as_multiturn = true;          ///< with `chat`: each example is a turn of its own
+  ThinkEnd think_end = {};                   ///< of each generated answer; set from the task's own
 };
 
 using DocumentCheck = std::function<void(const PreparedDocument& document)>;

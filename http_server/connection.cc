@@ -1,20 +1,15 @@
 #include "http_server/connection.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/dispatch.hpp>
-#include <boost/asio/post.hpp>
-#include <ctime>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "http_server/await.h"
-#include "http_server/encode.h"
 #include "http_server/event_stream.h"
 #include "http_server/problem.h"
 #include "http_server/tunnel.h"
@@ -24,17 +19,9 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr size_t kReadBytes = 16 * 1024;
-constexpr size_t kPieceBytes = 64 * 1024;
 constexpr size_t kLingerBytesMax = 1 << 20;
 constexpr std::chrono::milliseconds kLinger{1000};
-constexpr std::chrono::milliseconds kTunnelPause{5};
 constexpr std::chrono::milliseconds kTurnAway{2000};  // for a refused caller to send a request
-
-// RFC 9110, 5.6.7: "Sun, 06 Nov 1994 08:49:37 GMT".
-std::string HttpDate() {
-  return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::time(nullptr)));
-}
 
 constexpr size_t kKeptForRequests = 64;  // connections of one address that are kept for requests
 
@@ -56,27 +43,6 @@ bool MayFollow(const Shared& shared, const std::string& follower, const std::str
          !taken(CountOf(shared.streams_from, client), options.connections_per_client_max) &&
          CountOf(shared.streams, follower) < options.streams_per_token_max;
 }
-
-// Counts an event stream while it is open.
-struct OpenStream {
-  OpenStream(Shared* shared_in, std::string follower_in, std::string client_in)
-      : shared(shared_in), follower(std::move(follower_in)), client(std::move(client_in)) {
-    ++shared->statistics.event_streams;
-    ++shared->streams[follower];
-    ++shared->streams_from[client];
-  }
-  ~OpenStream() {
-    --shared->statistics.event_streams;
-    if (--shared->streams[follower] == 0) shared->streams.erase(follower);
-    if (--shared->streams_from[client] == 0) shared->streams_from.erase(client);
-  }
-  OpenStream(const OpenStream&) = delete;
-  OpenStream& operator=(const OpenStream&) = delete;
-  Shared* shared;
-  std::string follower, client;
-};
-
-bool HasNoBody(int status) { return status == 101 || status == 204 || status == 304; }
 
 }  // namespace
 
@@ -293,196 +259,6 @@ asio::awaitable<Response> Connection::Handle(const Route& route,
   Response response = answer_ ? std::move(*answer_) : Response();
   answer_.reset();
   co_return response;
-}
-
-asio::awaitable<bool> Connection::Write(std::string_view bytes) {
-  while (!bytes.empty() && !gone_) {
-    Deadline(shared_->options.time.write);
-    const std::string_view piece = bytes.substr(0, kPieceBytes);
-    const auto error = co_await stream_.Write(piece);
-    if (error) co_return false;
-    bytes.remove_prefix(piece.size());
-  }
-  co_return !gone_;
-}
-
-std::string Connection::Head(const Request& request, const Response& response, bool keep,
-                             bool chunked) const {
-  std::string head = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\nServer: evald\r\n", response.status,
-                                 ReasonPhrase(response.status), HttpDate());
-  for (const auto& [name, value] : response.headers.fields()) {
-    head += name + ": ";
-    for (const char c : value) head += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
-    head += "\r\n";
-  }
-  if (response.events) {
-    head +=
-        "Content-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n";
-    if (chunked) head += "Transfer-Encoding: chunked\r\n";
-  } else if (!HasNoBody(response.status)) {
-    uint64_t bytes = response.body.size();
-    if (response.file) bytes = response.file->bytes;
-    if (response.pieces) bytes = response.pieces->bytes();
-    head += fmt::format("Content-Length: {}\r\n", bytes);
-  }
-  if (response.tunnel) {
-    head += "Connection: Upgrade\r\n";
-  } else if (!keep) {
-    head += "Connection: close\r\n";
-  } else if (request.headers.Find("Connection") != nullptr) {
-    head += "Connection: keep-alive\r\n";
-  }
-  return head + "\r\n";
-}
-
-asio::awaitable<bool> Connection::WriteAnswer(const Request& request, Response response, bool keep,
-                                              bool chunked) {
-  Encode(request, &response);
-  const bool head_only = request.method == "HEAD" || HasNoBody(response.status);
-  std::string text = Head(request, response, keep && !response.events, chunked);
-  const bool one_piece = !head_only && !response.file && !response.pieces && !response.events;
-  if (one_piece && response.body.size() <= kPieceBytes) {
-    text += response.body;
-    const bool written = co_await Write(text);
-    co_return written;
-  }
-  bool written = co_await Write(text);
-  if (!written || head_only || response.events) co_return written;
-  if (response.file) {
-    written = co_await WriteFile(*response.file);
-  } else if (response.pieces) {
-    written = co_await WritePieces(response.pieces.get());
-  } else {
-    written = co_await Write(response.body);
-  }
-  co_return written;
-}
-
-asio::awaitable<bool> Connection::WriteFile(const FileBody& file) {
-  std::string piece(kPieceBytes, '\0');
-  for (uint64_t offset = 0; offset < file.bytes;) {
-    const size_t want = std::min<uint64_t>(piece.size(), file.bytes - offset);
-    const ssize_t got =
-        ::pread(file.fd.get(), piece.data(), want, static_cast<off_t>(file.begin + offset));
-    // The file has become shorter: the announced length cannot be kept
-    if (got <= 0) co_return false;
-    const bool written =
-        co_await Write(std::string_view(piece).substr(0, static_cast<size_t>(got)));
-    if (!written) co_return false;
-    offset += static_cast<uint64_t>(got);
-  }
-  co_return true;
-}
-
-asio::awaitable<bool> Connection::WritePieces(PieceSource* pieces) {
-  for (uint64_t left = pieces->bytes(); left > 0;) {
-    const std::string piece = pieces->Next(kPieceBytes);
-    if (piece.empty() || piece.size() > left) co_return false;  // as in WriteFile
-    const bool written = co_await Write(piece);
-    if (!written) co_return false;
-    left -= piece.size();
-  }
-  co_return true;
-}
-
-asio::awaitable<bool> Connection::WriteEvents(EventSource* source, bool chunked,
-                                              std::string follower) {
-  const OpenStream open(shared_.get(), std::move(follower), client_);
-  streaming_ = true;
-  source->OnMore([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) {
-      self->more_ = true;
-      self->signal_.cancel();
-    }
-  });
-  asio::co_spawn(
-      shared_->context, [self = shared_from_this()] { return self->WatchForEnd(); },
-      asio::detached);
-  bool silent = false;
-  while (!gone_ && !shared_->closing) {
-    more_ = false;
-    std::string frames = source->Next(kPieceBytes);
-    if (frames.empty() && source->over()) {
-      if (chunked) static_cast<void>(co_await Write("0\r\n\r\n"));
-      break;
-    }
-    if (frames.empty() && silent) frames = ": still here\n\n";
-    silent = false;
-    if (frames.empty()) {
-      co_await WaitForMore(&silent);
-      continue;
-    }
-    if (chunked) frames = fmt::format("{:x}\r\n{}\r\n", frames.size(), frames);
-    const bool written = co_await Write(frames);
-    if (!written) break;
-  }
-  source->OnMore({});
-  co_return false;
-}
-
-// Waits until the source has more or, with *silent set, as long as a stream may be silent.
-asio::awaitable<void> Connection::WaitForMore(bool* silent) {
-  NoDeadline();
-  if (more_ || gone_) co_return;
-  signal_.expires_after(shared_->options.time.keep_alive);
-  auto [error] = co_await signal_.async_wait(kAwait);
-  *silent = !error;
-}
-
-// A follower sends nothing more. The end of reading shows that it has gone.
-asio::awaitable<void> Connection::WatchForEnd() {
-  char data[1024];
-  size_t bytes = 1;
-  while (bytes > 0 && !gone_) bytes = co_await stream_.ReadSome(data, sizeof data);
-  Close();
-}
-
-// Sends the tunnel's bytes until either side ends.
-asio::awaitable<void> Connection::RunTunnel(Tunnel* tunnel) {
-  streaming_ = true;
-  tunnel->OnMore([self = weak_from_this(), weak = std::weak_ptr<Shared>(shared_)] {
-    const std::shared_ptr<Shared> shared = weak.lock();
-    if (!shared) return;
-    asio::post(shared->context, [self] {
-      const std::shared_ptr<Connection> connection = self.lock();
-      if (!connection) return;
-      connection->more_ = true;
-      connection->signal_.cancel();
-    });
-  });
-  while (!gone_ && !shared_->closing) {
-    more_ = false;
-    const std::string bytes = tunnel->Next(kPieceBytes);
-    if (!bytes.empty()) {
-      const bool written = co_await Write(bytes);
-      if (!written) break;
-      continue;
-    }
-    if (tunnel->over()) break;
-    NoDeadline();
-    if (more_ || gone_) continue;
-    signal_.expires_at(Clock::time_point::max());
-    static_cast<void>(co_await signal_.async_wait(kAwait));
-  }
-  Close();
-}
-
-asio::awaitable<void> Connection::ReadTunnel(std::shared_ptr<Tunnel> tunnel) {
-  // Keeps the stream that is being read
-  const std::shared_ptr<Connection> self = shared_from_this();
-  char data[kReadBytes];
-  asio::steady_timer pause(shared_->context);
-  while (!gone_) {
-    if (tunnel->full()) {  // unread bytes stay in the kernel, and the other end waits
-      pause.expires_after(kTunnelPause);
-      static_cast<void>(co_await pause.async_wait(kAwait));
-      continue;
-    }
-    const size_t bytes = co_await stream_.ReadSome(data, sizeof data);
-    if (bytes == 0 || gone_) break;
-    tunnel->Received({data, bytes});
-  }
-  Close();
 }
 
 // Lets the peer read the answer, before bytes that it still sends reset the connection.

@@ -63,27 +63,35 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::time_point since() const { return since_; }
 
  private:
+  static constexpr size_t kReadBytes = 16 * 1024;   ///< read at once
+  static constexpr size_t kPieceBytes = 64 * 1024;  ///< written at once, with a deadline each
+
+  // requests (connection.cc)
   awaitable<bool> ReadMore();
   awaitable<bool> ServeOne();
   awaitable<bool> Receive(const Route** route);
   awaitable<Response> Handle(const Route& route, std::shared_ptr<const Request> request);
   awaitable<bool> Refuse(const ProblemError& error, const Request& head);
+  awaitable<void> Linger();
+  Response ProblemAnswer(const Problem& problem) const;
+  Response AnswerForException(const std::exception& error, const Request& request) const;
+  Response TooManyStreams() const;
+  void Deadline(std::chrono::milliseconds from_now) { deadline_ = Clock::now() + from_now; }
+  void NoDeadline() { deadline_ = Clock::time_point::max(); }
+
+  // answers (connection_answer.cc)
   awaitable<bool> Write(std::string_view bytes);
   awaitable<bool> WriteAnswer(const Request& request, Response response, bool keep, bool chunked);
   awaitable<bool> WriteFile(const FileBody& file);
   awaitable<bool> WritePieces(PieceSource* pieces);
+  std::string Head(const Request& request, const Response& response, bool keep, bool chunked) const;
+
+  // event streams and tunnels (connection_streams.cc)
   awaitable<bool> WriteEvents(EventSource* source, bool chunked, std::string follower);
   awaitable<void> WaitForMore(bool* silent);
   awaitable<void> WatchForEnd();
   awaitable<void> RunTunnel(Tunnel* tunnel);
   awaitable<void> ReadTunnel(std::shared_ptr<Tunnel> tunnel);
-  awaitable<void> Linger();
-  Response ProblemAnswer(const Problem& problem) const;
-  Response AnswerForException(const std::exception& error, const Request& request) const;
-  Response TooManyStreams() const;
-  std::string Head(const Request& request, const Response& response, bool keep, bool chunked) const;
-  void Deadline(std::chrono::milliseconds from_now) { deadline_ = Clock::now() + from_now; }
-  void NoDeadline() { deadline_ = Clock::time_point::max(); }
 
   std::shared_ptr<Shared> shared_;
   std::string client_;

@@ -57,6 +57,11 @@ double LoglikelihoodFromJson(const Json& json, const std::string& where) {
 
 }  // namespace
 
+bool IsTruncatedAnswer(const Generation& generation) {
+  return generation.kind == RequestKind::kGenerateUntil &&
+         generation.finish == FinishReason::kLength;
+}
+
 bool IsUndefined(const Generation& generation) {
   return generation.undefined > 0 || std::isnan(generation.loglikelihood);
 }
@@ -68,6 +73,7 @@ Json ToJson(const Generation& generation) {
   json["idx"] = generation.idx;
   json["repeat"] = generation.repeat;
   if (generation.kind == RequestKind::kGenerateUntil) {
+    if (!generation.thinking.empty()) json["thinking"] = generation.thinking;
     json["text"] = generation.text;
     json["finish"] = FinishText(generation.finish);
   } else {
@@ -94,6 +100,7 @@ Generation GenerationFromJson(const Json& json, const std::string& where) {
     generation.finish = FinishReason::kScored;
   } else {
     generation.text = Field<std::string>(json, "text", where);
+    generation.thinking = FieldOr<std::string>(json, "thinking", "", where);
     generation.finish = FinishFromText(Field<std::string>(json, "finish", where), where);
   }
   generation.tokens_in = Field<int>(json, "tokens_in", where);

@@ -23,7 +23,8 @@ constexpr KindName kKindNames[] = {
 };
 
 void CheckSamplingKeys(const Json& json, const std::string& where) {
-  static const std::vector<std::string> kKeys = {"until", "max_gen_toks", "do_sample", "settings"};
+  static const std::vector<std::string> kKeys = {"until", "max_gen_toks", "do_sample", "settings",
+                                                 "think_end_token"};
   if (!json.is_object()) ThrowField(json, "until", "a list", where);
   for (const auto& [key, value] : json.items()) {
     if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
@@ -52,12 +53,35 @@ RequestKind RequestKindFromString(std::string_view name) {
                           name));
 }
 
+std::optional<ThinkEnd> ParseThinkEnd(const Json& json) {
+  if (json.is_number_integer()) {
+    // An integer above 2^63 is unsigned in the JSON library.
+    const bool fits = json.is_number_unsigned()
+                          ? json.get<uint64_t>() <= INT32_MAX
+                          : json.get<int64_t>() >= 0 && json.get<int64_t>() <= INT32_MAX;
+    return fits ? std::optional(ThinkEnd{"", json.get<int32_t>()}) : std::nullopt;
+  }
+  if (!json.is_string() || json.get_ref<const std::string&>().empty()) return std::nullopt;
+  const auto& text = json.get_ref<const std::string&>();
+  if (text.find_first_not_of("0123456789") != std::string::npos) return ThinkEnd{text, -1};
+  const size_t digits = std::min(text.find_first_not_of('0'), text.size() - 1);
+  constexpr size_t kDigitsMax = 10;
+  if (text.size() - digits > kDigitsMax) return std::nullopt;
+  return ParseThinkEnd(Json(std::stoll(text.substr(digits))));
+}
+
+Json ToJson(const ThinkEnd& end) {
+  if (end.token >= 0) return end.token;
+  return end.text.empty() ? Json() : Json(end.text);
+}
+
 Json ToJson(const SamplingParams& sampling) {
   Json json = Json::object();
   json["until"] = sampling.until;
   json["max_gen_toks"] = sampling.max_gen_toks;
   json["do_sample"] = sampling.do_sample;
   if (!sampling.settings.empty()) json["settings"] = sampling.settings;
+  if (sampling.think_end.given()) json["think_end_token"] = ToJson(sampling.think_end);
   return json;
 }
 
@@ -69,6 +93,11 @@ SamplingParams SamplingFromJson(const Json& json, const std::string& where) {
   sampling.do_sample = FieldOr(json, "do_sample", sampling.do_sample, where);
   sampling.settings = FieldOr<Json>(json, "settings", sampling.settings, where);
   if (!sampling.settings.is_object()) ThrowField(json, "settings", "an object", where);
+  if (const auto end = json.find("think_end_token"); end != json.end()) {
+    const std::optional<ThinkEnd> parsed = ParseThinkEnd(*end);
+    if (!parsed) ThrowField(json, "think_end_token", kThinkEndForm, where);
+    sampling.think_end = *parsed;
+  }
   return sampling;
 }
 

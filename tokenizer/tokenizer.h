@@ -54,6 +54,10 @@ class Tokenizer {
   virtual std::string file_hash() const = 0;
 };
 
+/// Why `id` is no token of the tokenizer: "the tokenizer has no token 99; its ids go from 0 to 72".
+/// "" if it is one.
+std::string WrongWithTokenId(const Tokenizer& tokenizer, int32_t id);
+
 /// Sets the request's token lists as lm-evaluation-harness's `hf` backend does for a causal model.
 /// generate_until encodes the context. loglikelihood moves trailing spaces of the context to the
 /// continuation, encodes context + continuation whole, and splits at the length of the encoded

@@ -18,7 +18,12 @@ struct Generation {
   int idx = 0;
   int repeat = 0;
   RequestKind kind = RequestKind::kGenerateUntil;
-  std::string text;  ///< kGenerateUntil: valid UTF-8, already cut before the stop string
+  /// kGenerateUntil: the answer, valid UTF-8, already without thinking and cut before the stop
+  /// string
+  std::string text;
+  /// kGenerateUntil: the text before the answer, with the end of thinking and the white space
+  /// behind it; "" if thinking has no end
+  std::string thinking;
   /// the other kinds: natural logarithm; NaN if the model gives no number
   double loglikelihood = 0;
   bool is_greedy = false;  ///< kLoglikelihood
@@ -30,6 +35,10 @@ struct Generation {
   /// infinite ones).
   int undefined = 0;
 };
+
+/// Whether the answer ran into the most tokens that it may have (max_gen_toks), before the model or
+/// a stop string ended it. A truncated answer is another thing than a truncated prompt.
+bool IsTruncatedAnswer(const Generation& generation);
 
 /// Whether the model gave no number: the log-likelihood is NaN, or tokens of the text were chosen
 /// among logits without a softmax.

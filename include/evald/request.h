@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,28 @@ std::string_view ToString(RequestKind kind);
 /// Throws Error(kInput) for an unknown name.
 RequestKind RequestKindFromString(std::string_view name);
 
+/// The end of a model's thinking, behind which its answer begins: a text, or the id of a token
+/// (eval.yaml's think_end_token, as lm-evaluation-harness 0.4.13 has it). Default: neither, for a
+/// model whose whole text is the answer.
+struct ThinkEnd {
+  std::string text;    ///< "" if the id is given
+  int32_t token = -1;  ///< -1 if the text is given
+
+  bool given() const { return token >= 0 || !text.empty(); }
+  bool operator==(const ThinkEnd&) const = default;
+  auto operator<=>(const ThinkEnd&) const = default;
+};
+
+/// The form of a ThinkEnd, for messages.
+inline constexpr const char* kThinkEndForm =
+    "a text such as \"</think>\", or the id of a token from 0 to 2147483647";
+
+/// Reads an id, a text, or a text of digits, which is an id as in the harness. Nothing for any
+/// other value.
+std::optional<ThinkEnd> ParseThinkEnd(const Json& json);
+/// The text or the id; null for neither.
+Json ToJson(const ThinkEnd& end);
+
 /// A task's settings of a generation. The engine adds the checkpoint's settings
 /// (checkpoint/generation_config.h). The defaults are greedy.
 struct SamplingParams {
@@ -32,6 +55,9 @@ struct SamplingParams {
   /// 0.7, "top_k": null}. A null switches a setting off. If a setting is absent, the checkpoint's
   /// value holds.
   Json settings = Json::object();
+  /// If given, the text up to the last such end is the model's thinking, and stop strings count
+  /// only behind it. So no stop string ends the generation: the model could go on to think.
+  ThinkEnd think_end;
 };
 
 /// One request. (doc_id, idx, repeat) is its key within its task.

@@ -71,6 +71,7 @@ class ResourceWriter {
     Scores();
     Prompts();
     Member(",\"answers\":", "resps", "[]");
+    Member(",\"thinking\":", "evald_thinking");
     Member(",\"filtered\":", "filtered_resps");
     Member(",\"target\":", "target");
     Member(",\"doc\":", "doc");

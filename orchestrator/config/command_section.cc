@@ -148,8 +148,8 @@ TaskRequest ReadCommandTask(YamlSection section, const fs::path& file) {
   TaskRequest task;
   task.command.emplace();
   CommandSpec& spec = *task.command;
-  for (const char* key : {"limit", "limit_total", "num_fewshot", "repeats", "generation_kwargs",
-                          "task"}) {
+  for (const char* key : {"task", "limit", "limit_total", "num_fewshot", "repeats",
+                          "generation_kwargs", "enable_thinking", "think_end_token"}) {
     if (section.Has(key))
       section.Refuse(key, "does not apply to a command: the program decides what it asks");
   }

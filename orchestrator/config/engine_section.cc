@@ -8,6 +8,7 @@
 #include "evald/error.h"
 #include "orchestrator/config/key_hints.h"
 #include "orchestrator/config/sections.h"
+#include "orchestrator/config/thinking_section.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -40,9 +41,14 @@ void ReadEngine(YamlSection& top, EvalConfig* config) {
   if (!section) return;
   engine.name = section->String("name").value_or(kDefaultEngine);
   CheckName(*section, engine.name);
+  engine.enable_thinking = section->Boolean(kEnableThinking);
+  if (engine.enable_thinking) engine.where[kEnableThinking] = section->WhereKey(kEnableThinking);
+  engine.think_end = ReadThinkEnd(*section);
+  if (engine.think_end.given()) engine.where[kThinkEndToken] = section->WhereKey(kThinkEndToken);
   engine.settings = section->Rest();
   engine.where["name"] = section->WhereKey("name");
-  const std::vector<std::string> known = engine.kind().SettingKeys();
+  std::vector<std::string> known = engine.kind().SettingKeys();
+  known.insert(known.end(), {kEnableThinking, kThinkEndToken});
   for (const auto& [key, value] : engine.settings.items()) {
     engine.where[key] = section->WhereKey(key);
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;

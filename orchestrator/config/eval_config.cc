@@ -17,6 +17,7 @@
 #include "orchestrator/config/engine_section.h"
 #include "orchestrator/config/key_hints.h"
 #include "orchestrator/config/sections.h"
+#include "orchestrator/config/thinking_section.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -51,6 +52,8 @@ TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t inde
   if (const auto repeats = section.Integer("repeats", 1, kRepeatsMax))
     task.repeats = static_cast<int>(*repeats);
   task.generation_kwargs = section.Value("generation_kwargs");
+  task.enable_thinking = section.Boolean(kEnableThinking);
+  task.think_end = ReadThinkEnd(section);
   section.Finish();
   if (!name) section.Refuse("task", "is absent, expected the name of a task, group or tag");
   if (task.limit && task.limit_total) {
@@ -108,6 +111,7 @@ void ReadPrompts(YamlSection& top, EvalConfig* config) {
   if (prompts.fewshot_as_multiturn.value_or(false) && !prompts.chat_template) {
     top.Refuse("fewshot_as_multiturn", "is true, but there are turns only with 'chat_template'");
   }
+  prompts.template_arguments = ReadTemplateArguments(top, prompts.chat_template);
   const auto date = top.String("chat_date");
   if (!date) return;
   prompts.chat_date = ReadChatDate(*date);
@@ -120,11 +124,13 @@ void ReadPrompts(YamlSection& top, EvalConfig* config) {
 }
 
 Json ToJson(const PromptsConfig& prompts) {
-  return {{"chat_template", prompts.template_name.empty() ? Json(prompts.chat_template)
-                                                          : Json(prompts.template_name)},
-          {"chat_date", ToJson(prompts.chat_date)},
-          {"system_instruction", prompts.system_instruction},
-          {"fewshot_as_multiturn", prompts.Multiturn()}};
+  Json json = {{"chat_template", prompts.template_name.empty() ? Json(prompts.chat_template)
+                                                               : Json(prompts.template_name)},
+               {"chat_date", ToJson(prompts.chat_date)},
+               {"system_instruction", prompts.system_instruction},
+               {"fewshot_as_multiturn", prompts.Multiturn()}};
+  if (!prompts.template_arguments.empty()) json["chat_template_args"] = prompts.template_arguments;
+  return json;
 }
 
 void ReadPlaces(YamlSection& top, EvalConfig* config) {
@@ -229,6 +235,7 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const std::string& ca
   ReadInputs(top, overrides, &config);
   CheckCommands(config);
   ReadPrompts(top, &config);
+  SettleThinking(&config);
   config.workers = ReadWorkers(top, "workers");
   config.metrics = ReadMetrics(top);
   ReadPlaces(top, &config);
@@ -267,6 +274,8 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
     if (task.num_fewshot) entry["num_fewshot"] = *task.num_fewshot;
     if (task.repeats) entry["repeats"] = *task.repeats;
     if (!task.generation_kwargs.is_null()) entry["generation_kwargs"] = task.generation_kwargs;
+    if (task.enable_thinking) entry[kEnableThinking] = *task.enable_thinking;
+    if (task.think_end.given()) entry[kThinkEndToken] = ToJson(task.think_end);
     tasks.push_back(std::move(entry));
   }
   Json json = {{"checkpoint", config.checkpoint.string()},

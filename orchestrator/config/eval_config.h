@@ -70,6 +70,10 @@ struct EngineConfig {
   /// The key `generation_config` of the file. If it is kIgnore, engines that heed it also have it
   /// among their settings.
   GenerationConfig::Use generation_config = GenerationConfig::Use::kCheckpoint;
+  /// The keys `enable_thinking` and `think_end_token`: those of every task that does not give its
+  /// own. They decide prompts and requests, and are no settings of the workers.
+  std::optional<bool> enable_thinking;
+  ThinkEnd think_end;
   /// The place of each key ("file:line" or "--set ..."); "" is `engine:` itself.
   std::map<std::string, std::string> where;
 };
@@ -81,6 +85,8 @@ struct PromptsConfig {
   std::optional<ChatDate> chat_date;  ///< the day or moment that templates see
   std::string system_instruction;
   std::optional<bool> fewshot_as_multiturn;  ///< if absent: as chat_template
+  /// The key chat_template_args: variables for the template
+  Json template_arguments = Json::object();
 
   bool Multiturn() const { return fewshot_as_multiturn.value_or(chat_template); }
 };

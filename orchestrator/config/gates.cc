@@ -73,6 +73,37 @@ Tier ReadTier(YamlSection& section) {
                               : Tier::kCritical;
 }
 
+// A share of truncated answers is counted, so it has no filter, no interval and no direction.
+void CheckTruncated(const YamlSection& section, const Gate& gate) {
+  const std::string name = kTruncatedAnswers;
+  if (gate.kind != GateKind::kMax || gate.bound < 0 || gate.bound > 1) {
+    section.Refuse("metric", fmt::format("'{}' takes max, a share from 0 to 1", name));
+  }
+  if (!gate.filter.empty())
+    section.Refuse("filter", fmt::format("'{}' is the same for every filter", name));
+  if (gate.confident)
+    section.Refuse("confident", fmt::format("'{}' is counted, not estimated", name));
+}
+
+// `truncated: {max: 0.02}`, the gate on every task that generates text.
+Gate ReadTruncatedGate(YamlSection section) {
+  Gate gate;
+  gate.where = section.Where();
+  gate.task = kEveryTask;
+  gate.metric = kTruncatedAnswers;
+  gate.kind = GateKind::kMax;
+  const auto max = section.Number("max", 0, 1);
+  gate.tier = ReadTier(section);
+  gate.name = section.String("name").value_or("");
+  section.Finish();
+  if (!max) section.Refuse("max", "is absent, expected a share from 0 to 1 such as 0.02");
+  gate.bound = *max;
+  for (const char* key : {"task", "metric"}) gate.places[key] = section.Place("max");
+  gate.places["bound"] = section.Place("max");
+  if (gate.name.empty()) gate.name = fmt::format("every task {}: {}", gate.metric, gate.Rule());
+  return gate;
+}
+
 Gate ReadGate(YamlSection section) {
   Gate gate;
   gate.where = section.Where();
@@ -104,6 +135,7 @@ Gate ReadGate(YamlSection section) {
   if (gate.resolution && !gate.NeedsBaseline() && !gate.confident) {
     section.Refuse("resolution", "has no meaning for a value without 'confident: true'");
   }
+  if (gate.IsOfTruncated()) CheckTruncated(section, gate);
   if (gate.name.empty()) {
     gate.name = fmt::format("{} {}{}: {}", gate.task, gate.metric,
                             gate.filter.empty() ? "" : " (" + gate.filter + ")", gate.Rule());
@@ -176,12 +208,18 @@ GatePolicy ReadGates(YamlSection section, const fs::path& folder) {
   }
   policy.alpha = section.Number("alpha", 1e-6, 0.5).value_or(0.05);
   policy.resolution = section.Number("resolution", 1e-9, kValueMax);
+  const auto truncated = section.Section("truncated");
   const std::vector<YamlSection> rules = section.Sections("rules");
   section.Finish();
-  if (rules.empty()) section.Refuse("rules", "is absent or empty, expected a list of gates");
+  if (rules.empty() && !truncated)
+    section.Refuse("rules", "is absent or empty, expected a list of gates");
   if (rules.size() > kGatesMax)
     section.Refuse("rules", fmt::format("has more than {} gates", kGatesMax));
   std::set<std::string> names;
+  if (truncated) {
+    policy.gates.push_back(ReadTruncatedGate(*truncated));
+    names.insert(policy.gates.back().name);
+  }
   for (const YamlSection& rule : rules) {
     Gate gate = ReadGate(rule);
     if (!names.insert(gate.name).second) {

@@ -23,6 +23,12 @@ enum class GateKind {
   kMaxRelativeDrop,  ///< worse by at most `bound` times the baseline's value
 };
 
+/// The name under which gates know the share of a task's answers that are truncated.
+inline constexpr const char* kTruncatedAnswers = "truncated";
+/// The task of a gate on every task that generates text and has no such gate of its own. No task
+/// has this name.
+inline constexpr const char* kEveryTask = "*";
+
 /// One rule that a run's results must meet.
 struct Gate {
   std::string name;  ///< unique in its policy
@@ -41,6 +47,8 @@ struct Gate {
   /// The place of a key, with which an error begins; `where` if the place is unknown.
   const std::string& Place(const std::string& key) const;
 
+  /// Whether the gate bounds the share of truncated answers, which is no metric of a task.
+  bool IsOfTruncated() const { return metric == kTruncatedAnswers; }
   bool NeedsBaseline() const {
     return kind == GateKind::kMaxDrop || kind == GateKind::kMaxRelativeDrop;
   }

@@ -40,6 +40,8 @@ constexpr const char* kSampling[] = {"temperature",    "top_p",     "top_k", "ma
 
 const char* ExampleOf(const std::string& key) {
   if (key == "limit" || key == "limit_total") return ": 100}]";
+  if (key == "enable_thinking") return ": true}]";
+  if (key == "think_end_token") return ": \"</think>\"}]";
   if (key == "generation_kwargs") return ": {temperature: 0.7}}]";
   return ": 5}]";
 }
@@ -80,6 +82,7 @@ const std::vector<EvalKeys>& AllEvalKeys() {
         "limits",
         "output",
         "chat_template",
+        "chat_template_args",
         "chat_date",
         "system_instruction",
         "fewshot_as_multiturn",
@@ -91,9 +94,11 @@ const std::vector<EvalKeys>& AllEvalKeys() {
         "cache_limit",
         "state_dir",
         "gates"}},
+      {"engine", {"name", "enable_thinking", "think_end_token"}},
       {"tasks[]",
-       {"task", "limit", "limit_total", "num_fewshot", "repeats", "generation_kwargs", "command",
-        "name", "environment", "results", "time_limit"}},
+       {"task", "limit", "limit_total", "num_fewshot", "repeats", "generation_kwargs",
+        "enable_thinking", "think_end_token", "command", "name", "environment", "results",
+        "time_limit"}},
       {"tasks[].results", {"file", "scores"}},
       {"workers",
        {"devices", "count", "threads", "max_attempts", "stall_timeout_s", "heartbeat_timeout_s"}},
@@ -104,7 +109,8 @@ const std::vector<EvalKeys>& AllEvalKeys() {
       {"staging", {"root", "keep", "verify"}},
       {"limits", {"line", "file", "memory", "disk", "seconds"}},
       {"output", {"dir", "name"}},
-      {"gates", {"baseline", "alpha", "resolution", "rules"}},
+      {"gates", {"baseline", "alpha", "resolution", "truncated", "rules"}},
+      {"gates.truncated", {"max", "tier", "name"}},
       {"gates.rules[]",
        {"name", "task", "metric", "filter", "min", "max", "max_drop", "max_relative_drop",
         "confident", "direction", "tier", "resolution"}},

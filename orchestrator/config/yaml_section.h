@@ -107,8 +107,4 @@ class YamlSection {
   std::vector<std::string> known_;
 };
 
-/// A YAML value as JSON: plain scalars by YAML 1.2's core schema, quoted ones as strings. Throws
-/// Error(kUsage) if it is nested too deeply, or too large once its aliases are expanded.
-Json YamlToJson(const YAML::Node& node);
-
 }  // namespace evald

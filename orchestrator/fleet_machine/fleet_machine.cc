@@ -70,7 +70,7 @@ void FleetMachine::RunChanged(const RunView& view, int64_t now) {
   if (!same) TakeOver(&run, view, fresh);
   if (other_load) WatchLoads();
   for (const size_t index : std::exchange(run.nothing_for, {})) {
-    if (free_.count(index) > 0) ready_.insert(index);
+    if (free_.has(index)) ready_.Insert(index);
   }
   run.no_job_for.clear();
   if (scores_more) WakeMetricProcesses();
@@ -82,7 +82,7 @@ void FleetMachine::RunChanged(const RunView& view, int64_t now) {
   if (serves_more) {
     WakeWorkers();
   } else if (more_open) {
-    ready_.insert(declined_.begin(), declined_.end());
+    ready_.InsertAll(declined_);
   }
   Serve(now);
 }
@@ -252,7 +252,7 @@ void FleetMachine::Tick(int64_t now) {
   TakeDevicesBack(now);
   TakeJobsBack(now);
   // The devices of other hosts may have other work now
-  ready_.insert(declined_.begin(), declined_.end());
+  ready_.InsertAll(declined_);
   Serve(now);
   TellExhausted();
   TellVain();
@@ -262,8 +262,8 @@ void FleetMachine::Tick(int64_t now) {
 
 void FleetMachine::StopAll() {
   closed_ = true;
-  ready_.clear();
-  ready_metric_processes_.clear();
+  ready_.Clear();
+  ready_metric_processes_.Clear();
   Push(order::StopHosts{});
 }
 

@@ -12,6 +12,7 @@
 
 #include "orchestrator/devices/device_book.h"
 #include "orchestrator/fleet_machine/events.h"
+#include "orchestrator/fleet_machine/index_set.h"
 #include "orchestrator/fleet_machine/orders.h"
 #include "orchestrator/fleet_machine/run_view.h"
 #include "orchestrator/fleet_machine/worker_slot.h"
@@ -305,12 +306,12 @@ class FleetMachine {
   std::set<size_t> claims_;  // workers of other hosts that wait for their GPU
   int devices_told_ = 0;
   std::set<std::tuple<int64_t, bool, size_t>> due_;  // time, whether a metric process, index
-  std::set<size_t> free_, free_metric_processes_;    // processes that may be given work
-  std::set<size_t> ready_, ready_metric_processes_;  // those of them that are to be served now
+  IndexSet free_, free_metric_processes_;            // processes that may be given work
+  IndexSet ready_, ready_metric_processes_;          // those of them that are to be served now
   size_t last_served_ = 0;                           // workers take turns
   size_t last_asked_ = 0;  // the worker for which a run was last asked for a trial
   // Workers for which a run was not worth loading when they were last served
-  std::set<size_t> declined_;
+  IndexSet declined_;
   std::string last_worker_end_, last_metric_process_end_;
   uint64_t revision_ = 1;  // counts changes of all facts
   bool closed_ = false;

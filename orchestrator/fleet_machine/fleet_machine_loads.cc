@@ -40,7 +40,7 @@ void FleetMachine::FollowStaging(size_t index) {
   const std::pair<int64_t, int64_t> what(best->view.number, *best->view.followable);
   if (slot.following == what) return;
   Move(index, WorkerEvent::kFollow);
-  ready_.erase(index);
+  ready_.Erase(index);
   slot.following = what;
   slot.run = what.first;
   Push(order::Follow{slot.id, slot.run});

@@ -27,7 +27,7 @@ bool FleetMachine::Move(size_t index, WorkerEvent event) {
     return false;
   }
   ++revision_;
-  declined_.erase(index);
+  declined_.Erase(index);
   Push(order::ShowChange{slot.id});
   Update(index);
   return true;
@@ -51,12 +51,12 @@ void FleetMachine::Update(size_t index) {
                         : state == WorkerState::kEmpty || state == WorkerState::kFollowing ||
                               state == WorkerState::kIdle || state == WorkerState::kGivenUp;
   if (open && slot.asked == 0 && Usable(slot)) {
-    free_.insert(index);
-    ready_.insert(index);
+    free_.Insert(index);
+    ready_.Insert(index);
   } else {
-    free_.erase(index);
-    ready_.erase(index);
-    declined_.erase(index);
+    free_.Erase(index);
+    ready_.Erase(index);
+    declined_.Erase(index);
   }
 }
 
@@ -80,11 +80,11 @@ void FleetMachine::UpdateMetricProcess(size_t index) {
   const MetricProcessSlot& slot = metric_processes_[index];
   if (slot.state == MetricProcessState::kReady && slot.wants > 0 && slot.asked == 0 &&
       Serves(slot.host)) {
-    free_metric_processes_.insert(index);
-    ready_metric_processes_.insert(index);
+    free_metric_processes_.Insert(index);
+    ready_metric_processes_.Insert(index);
   } else {
-    free_metric_processes_.erase(index);
-    ready_metric_processes_.erase(index);
+    free_metric_processes_.Erase(index);
+    ready_metric_processes_.Erase(index);
   }
 }
 
@@ -213,11 +213,11 @@ void FleetMachine::OnIdle(size_t index, int64_t now) {
     slot.wants = 1;
     return Update(index);
   }
-  if (free_.count(index) == 0) return;
+  if (!free_.has(index)) return;
   if (slot.state() == WorkerState::kReady) {
     AskToSteal(index, INT64_MIN);
   } else {
-    ready_.insert(index);
+    ready_.Insert(index);
   }
 }
 

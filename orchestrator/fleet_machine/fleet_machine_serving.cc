@@ -12,10 +12,10 @@ constexpr int64_t kStopMicros = 5'000'000;
 }  // namespace
 
 void FleetMachine::WakeWorkers() {
-  if (ready_.size() < free_.size()) ready_.insert(free_.begin(), free_.end());
+  if (ready_.size() < free_.size()) ready_.InsertAll(free_);
 }
 void FleetMachine::WakeMetricProcesses() {
-  ready_metric_processes_.insert(free_metric_processes_.begin(), free_metric_processes_.end());
+  ready_metric_processes_.InsertAll(free_metric_processes_);
 }
 
 // Whether any run could use a free worker. Free workers stay ready until then: thousands of idle
@@ -33,22 +33,20 @@ void FleetMachine::Serve(int64_t now) {
   if (closed_) return;
   while (!ready_.empty() && AnyWanted()) {
     if (last_asked_ < workers_.size() && workers_[last_asked_].asked != 0) break;
-    auto next = ready_.upper_bound(last_served_);
-    if (next == ready_.end()) next = ready_.begin();
-    last_served_ = *next;
-    ready_.erase(next);
+    const auto next = ready_.NextFrom(last_served_ + 1);
+    last_served_ = next ? *next : *ready_.NextFrom(0);
+    ready_.Erase(last_served_);
     ServeWorker(last_served_, now);
   }
-  while (!ready_metric_processes_.empty()) {
-    const size_t index = *ready_metric_processes_.begin();
-    ready_metric_processes_.erase(ready_metric_processes_.begin());
-    ServeMetricProcess(index, now);
+  while (const auto index = ready_metric_processes_.NextFrom(0)) {
+    ready_metric_processes_.Erase(*index);
+    ServeMetricProcess(*index, now);
   }
 }
 
 void FleetMachine::ServeWorker(size_t index, int64_t now) {
   WorkerSlot& slot = workers_[index];
-  if (free_.count(index) == 0) return;
+  if (!free_.has(index)) return;
   Run* run = Choose(index);
   if (!slot.has_process()) {
     if (run != nullptr) StartAs(index, StartFor(slot, *run), now);
@@ -107,7 +105,7 @@ bool FleetMachine::HasGpuFor(const Run& run) const {
 // chosen run.
 FleetMachine::Run* FleetMachine::Choose(size_t index) {
   const WorkerSlot& slot = workers_[index];
-  declined_.erase(index);
+  declined_.Erase(index);
   std::vector<DispatchRun> wanting;
   const auto loads = [&](const Run& run) {
     return slot.loading != run.view.load || slot.profile != run.view.profile;
@@ -121,7 +119,7 @@ FleetMachine::Run* FleetMachine::Choose(size_t index) {
   const auto worth = [&](int64_t number) {
     Run* run = &runs_.at(number);
     if (!loads(*run) || WorthLoading(slot, run)) return true;
-    declined_.insert(index);
+    declined_.Insert(index);
     std::erase_if(wanting, [&](const DispatchRun& other) { return other.number == number; });
     return false;
   };
@@ -245,7 +243,7 @@ void FleetMachine::AskToSteal(size_t index, int64_t after) {
 // not.
 void FleetMachine::ServeMetricProcess(size_t index, int64_t now) {
   MetricProcessSlot& slot = metric_processes_[index];
-  if (free_metric_processes_.count(index) == 0) return;
+  if (!free_metric_processes_.has(index)) return;
   std::vector<DispatchRun> wanting;
   for (const auto& [number, run] : runs_) {
     if (!run.view.wants_metric_processes || run.no_job_for.count(index) > 0 ||
@@ -260,7 +258,7 @@ void FleetMachine::ServeMetricProcess(size_t index, int64_t now) {
   }
   slot.asked = *chosen;
   slot.asked_own = !slot.asked_own;  // first jobs of its own host, then any
-  free_metric_processes_.erase(index);
+  free_metric_processes_.Erase(index);
   Push(order::LeaseJob{slot.id, slot.asked, slot.asked_own});
 }
 

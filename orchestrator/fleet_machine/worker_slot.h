@@ -100,10 +100,6 @@ class WorkerSlot {
   int64_t load_missed_us = 0;
   /// Bytes of the checkpoint on its way; 0 of 0 until it tells
   int64_t pulled = 0, to_pull = 0;
-  int wants = 0;  ///< trials that it asked for
-  HeldTrials held;
-  /// When it got a trial while it held none, ended one, or last showed that its trials go on
-  int64_t moved_us = 0;
   std::string cause;     ///< why the process is about to end; "": no reason is known
   bool excused = false;  ///< it gave the reason for its end, and the device is not at fault
   bool refuses = false;  ///< it can make no engine from its command line
@@ -112,7 +108,6 @@ class WorkerSlot {
   int restarts = 0;  ///< with this profile and without progress between
   /// Profiles with used-up restarts: it is not started with them again
   std::set<std::string> spent;
-  int64_t quiet_us = 0;  ///< since when it is known to be quiet; 0: it is not
   /// When it first said that it waits for its GPU, without an engine since; 0: it has not
   int64_t claimed_us = 0;
   /// It has said so for so long that runs no longer wait for its GPU
@@ -123,10 +118,17 @@ class WorkerSlot {
     bool on_gpu = false;
   };
   std::optional<Start> next;
-  int64_t due_us = 0;  ///< when the state ends by itself; 0: never
+
+  // of its trials: changed by most events, so they lie together and beside the state
+  int64_t due_us = 0;    ///< when the state ends by itself; 0: never
+  int64_t quiet_us = 0;  ///< since when it is known to be quiet; 0: it is not
+  HeldTrials held;
+  /// When it got a trial while it held none, ended one, or last showed that its trials go on
+  int64_t moved_us = 0;
   /// The run that is being asked about this worker; 0: none.
   int64_t asked = 0;
   bool asked_to_steal = false;
+  int wants = 0;  ///< trials that it asked for
 
  private:
   void Forget();

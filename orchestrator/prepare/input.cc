@@ -39,6 +39,8 @@ Json ToJson(const TaskRequest& task) {
           {"num_fewshot", OrNull(task.num_fewshot)},
           {"repeats", OrNull(task.repeats)},
           {"generation_kwargs", task.generation_kwargs},
+          {"enable_thinking", OrNull(task.enable_thinking)},
+          {"think_end_token", ToJson(task.think_end)},
           {"command", task.command ? ToJson(*task.command) : Json()}};
 }
 
@@ -50,6 +52,8 @@ TaskRequest TaskRequestFromJson(const Json& json) {
           Optional<int>(json, "num_fewshot"),
           Optional<int>(json, "repeats"),
           json.at("generation_kwargs"),
+          Optional<bool>(json, "enable_thinking"),
+          ParseThinkEnd(json.at("think_end_token")).value_or(ThinkEnd()),
           json.at("command").is_null()
               ? std::nullopt
               : std::optional<CommandSpec>(CommandFromJson(json.at("command"), kInputName))};
@@ -60,7 +64,8 @@ Json PromptsToJson(const PromptsConfig& prompts) {
           {"template_name", prompts.template_name},
           {"chat_date", ToJson(prompts.chat_date)},
           {"system_instruction", prompts.system_instruction},
-          {"fewshot_as_multiturn", OrNull(prompts.fewshot_as_multiturn)}};
+          {"fewshot_as_multiturn", OrNull(prompts.fewshot_as_multiturn)},
+          {"template_arguments", prompts.template_arguments}};
 }
 
 PromptsConfig PromptsFromJson(const Json& json) {
@@ -68,7 +73,8 @@ PromptsConfig PromptsFromJson(const Json& json) {
           Field<std::string>(json, "template_name", kInputName),
           ChatDateFromJson(json.at("chat_date")),
           Field<std::string>(json, "system_instruction", kInputName),
-          Optional<bool>(json, "fewshot_as_multiturn")};
+          Optional<bool>(json, "fewshot_as_multiturn"),
+          Field<Json>(json, "template_arguments", kInputName)};
 }
 
 int Processors() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }

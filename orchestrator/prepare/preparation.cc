@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "checkpoint/layout.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
@@ -40,6 +44,19 @@ void CountTokens(const PreparedTask& prepared, SuiteTask* task) {
   task->tokens_out_most *= scale;
 }
 
+// A misspelt argument, or a switch that the template does not have, would be seen nowhere else.
+void WarnOfUnusedArguments(const PreparationInput& input, const ChatTemplate& chat) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : input.prompts.template_arguments.items()) names.insert(name);
+  for (const TaskRequest& task : input.tasks) {
+    if (task.enable_thinking) names.insert("enable_thinking");
+  }
+  for (const std::string& name : names) {
+    if (!chat.Mentions(name))
+      log::Warn("{}: the chat template does not use '{}', which is set", chat.where(), name);
+  }
+}
+
 PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& hooks) {
   PrepareOptions options;
   options.data_dir = input.data_dir;
@@ -58,9 +75,12 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
   options.prompts.fewshot_as_multiturn = input.prompts.Multiturn();
   if (input.prompts.chat_template) {
     hooks.doing("reading the checkpoint's chat template");
-    options.prompts.chat = std::make_shared<ChatTemplate>(
+    const ChatTemplate chat =
         ChatTemplate::Load(ReadFolder(input.checkpoint, input.roots), input.prompts.template_name,
-                           input.prompts.chat_date));
+                           input.prompts.chat_date);
+    WarnOfUnusedArguments(input, chat);
+    options.prompts.chat =
+        std::make_shared<ChatTemplate>(chat.WithArguments(input.prompts.template_arguments));
   }
   return options;
 }
@@ -68,6 +88,27 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
 ResolvedTasks Resolve(const PreparationInput& input, const PreparationHooks& hooks) {
   hooks.doing("reading the task files");
   return TaskRegistry(input.task_dirs, input.roots).Resolve(input.tasks);
+}
+
+// The engine would refuse every request.
+void CheckThinkEnd(const LeafTask& leaf, const TaskDefinition& task, const Tokenizer& tokenizer) {
+  const Json thinking = task.sources.value("thinking", Json::object());
+  const Json end = thinking.value("think_end_token", Json());
+  const std::string wrong =
+      end.is_number_integer() ? WrongWithTokenId(tokenizer, end.get<int32_t>()) : "";
+  if (wrong.empty()) return;
+  throw Error(ErrorKind::kInput, fmt::format("task '{}': think_end_token: {}", leaf.name, wrong),
+              "name an id of the checkpoint's tokenizer, or the text of the token");
+}
+
+// The tokenizer that knows which ids there are; null if no task names the end of thinking by its
+// id.
+std::unique_ptr<Tokenizer> TokenizerForEnds(const PreparationInput& input) {
+  const bool needed =
+      std::any_of(input.tasks.begin(), input.tasks.end(),
+                  [](const TaskRequest& task) { return task.think_end.token >= 0; });
+  if (!needed || !input.tokens) return nullptr;
+  return Tokenizer::Load(ReadFolder(input.checkpoint, input.roots));
 }
 
 SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
@@ -80,6 +121,7 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
   // So that an unknown metric is found now, and not after hours
   const Scorer scorable(task.definition, nullptr);
   if (tokenizer != nullptr) {
+    CheckThinkEnd(leaf, task.definition, *tokenizer);
     options.doing(fmt::format("task '{}': making tokens", leaf.name));
     task.tokenizer_key = tokenizer->key();
     prepared.MakeTokens(
@@ -122,10 +164,14 @@ void CheckScoring(const PreparationInput& input, const ResolvedTasks& resolved,
   hooks.doing("checking the tasks' metrics");
   ResultsInput results;
   results.groups = resolved.groups;
+  Json truncated = Json::object();
   for (const LeafTask& leaf : resolved.leaves) {
     results.tasks.push_back(DefineTask(leaf));
     results.entries[leaf.name] = ExpectedEntry(leaf, results.tasks.back());
+    if (results.tasks.back().output_type == "generate_until")
+      truncated[leaf.name] = {{"answers", 1}, {"truncated", 0}};
   }
+  results.evald["truncated_answers"] = std::move(truncated);
   if (input.judge.policy.gates.empty() && input.judge.policy.baseline.empty()) return;
   hooks.doing("checking the gates");
   CheckGates(input.judge.policy, BuildResults(results), input.roots, input.baseline_complete);
@@ -201,8 +247,10 @@ Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks)
                 {"tasks", Json::array()}};
   const ResolvedTasks resolved = Resolve(input, hooks);
   CheckScoring(input, resolved, hooks);
+  const std::unique_ptr<Tokenizer> tokenizer = TokenizerForEnds(input);
   for (const LeafTask& leaf : resolved.leaves) {
     const TaskDefinition task = DescribeTask(leaf, options);
+    if (tokenizer != nullptr) CheckThinkEnd(leaf, task, *tokenizer);
     found["tasks"].push_back({{"name", task.name},
                               {"output_type", task.output_type},
                               {"num_fewshot", task.num_fewshot},

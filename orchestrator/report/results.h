@@ -66,7 +66,8 @@ std::string WriteSamples(const std::filesystem::path& path, const TaskDefinition
                          const PreparedTask& prepared, const SampleSource& source, int threads);
 
 /// The results as a table for people: Tasks, Version, Filter, n-shot, Metric, direction, Value,
-/// Stderr; groups above their members, members indented. Columns are aligned by display width.
+/// Stderr, and Truncated (answers that ran into max_gen_toks) if there are any; groups above their
+/// members, members indented. Columns are aligned by display width.
 std::string ResultsTable(const Json& results);
 
 }  // namespace evald

@@ -12,8 +12,8 @@
 namespace evald {
 namespace {
 
-constexpr size_t kColumns = 8;
-constexpr size_t kShots = 3, kValue = 6, kStderr = 7;
+constexpr size_t kColumns = 9;
+constexpr size_t kShots = 3, kValue = 6, kStderr = 7, kTruncated = 8;
 
 // The order of make_table (lm_eval/utils.py): groups with their members sorted beneath them, then
 // entries of no group.
@@ -60,7 +60,26 @@ std::string Arrow(const Json& results, const std::string& task, const std::strin
   return higher.is_boolean() ? (higher.get<bool>() ? "↑" : "↓") : "";
 }
 
-std::vector<TextRow> RowsOf(const Json& results, const std::string& name, int depth) {
+// The counts of truncated answers by task, if any answer is truncated; {} otherwise.
+Json TruncatedAnswersOf(const Json& results) {
+  const Json facts = results.value("evald", Json::object());
+  const Json counts =
+      facts.is_object() ? facts.value("truncated_answers", Json::object()) : Json::object();
+  for (const auto& [task, count] : counts.items()) {
+    if (count.value("truncated", int64_t{0}) > 0) return counts;
+  }
+  return Json::object();
+}
+
+std::string TruncatedShown(const Json& counts, const std::string& task) {
+  const auto found = counts.find(task);
+  if (found == counts.end()) return "";
+  return fmt::format("{} of {}", found->value("truncated", int64_t{0}),
+                     found->value("answers", int64_t{0}));
+}
+
+std::vector<TextRow> RowsOf(const Json& results, const Json& truncated, const std::string& name,
+                            int depth) {
   const Json& entry = results["results"][name];
   const std::string indent(static_cast<size_t>(depth) * 2, ' ');
   const auto version = results["versions"].find(name);
@@ -68,6 +87,7 @@ std::vector<TextRow> RowsOf(const Json& results, const std::string& name, int de
   TextRow first(kColumns);
   first[0] = indent + entry.value("alias", name);
   first[1] = version == results["versions"].end() || version->is_null() ? "" : PythonStr(*version);
+  first[kTruncated] = TruncatedShown(truncated, name);
   first[kShots] = shots == results["n-shot"].end() ? "" : PythonStr(*shots);
   std::map<std::string, const Json*> metrics;
   for (const auto& [key, value] : entry.items()) {
@@ -96,12 +116,17 @@ std::vector<TextRow> RowsOf(const Json& results, const std::string& name, int de
 
 std::string ResultsTable(const Json& results) {
   std::vector<TextRow> rows = {
-      {"Task", "Version", "Filter", "Shots", "Metric", "", "Value", "Stderr"}};
+      {"Task", "Version", "Filter", "Shots", "Metric", "", "Value", "Stderr", "Truncated"}};
+  const Json truncated = TruncatedAnswersOf(results);
   for (const auto& [name, depth] : Ordered(results)) {
-    for (TextRow& row : RowsOf(results, name, depth)) rows.push_back(std::move(row));
+    for (TextRow& row : RowsOf(results, truncated, name, depth)) rows.push_back(std::move(row));
+  }
+  if (truncated.empty()) {
+    for (TextRow& row : rows) row.pop_back();
   }
   TextTableStyle style;
-  for (size_t i = 0; i < kColumns; ++i) style.right.push_back(i == kShots || i == kValue);
+  for (size_t i = 0; i < rows[0].size(); ++i)
+    style.right.push_back(i == kShots || i == kValue || i == kTruncated);
   return TextTable(rows, style);
 }
 

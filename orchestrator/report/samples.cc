@@ -83,6 +83,23 @@ void WriteResponses(const SampleSource& source, int64_t doc_id, const Sink& out)
   out(idx < 0 ? "]" : "]]");
 }
 
+// The thinking before each answer, in the form of the responses.
+void WriteThinking(const SampleSource& source, int64_t doc_id, const Sink& out) {
+  int idx = -1;
+  out("[");
+  source.generations(doc_id, [&](Generation&& generation) {
+    out(generation.idx == idx ? ", " : idx < 0 ? "[" : "], [");
+    idx = generation.idx;
+    out(PythonJson(Json(std::move(generation.thinking))));
+  });
+  out(idx < 0 ? "]" : "]]");
+}
+
+bool HasThinking(const std::vector<Request>& requests) {
+  return std::any_of(requests.begin(), requests.end(),
+                     [](const Request& request) { return request.sampling.think_end.given(); });
+}
+
 // One line of the file, and its part of the task's hash. Empty for a document that is left out.
 struct Sample {
   std::string line;
@@ -120,6 +137,10 @@ std::string WriteSample(const TaskDefinition& task, const PreparedTask& prepared
   out(text);
   out(", \"resps\": ");
   WriteResponses(source, doc_id, out);
+  if (HasThinking(requests)) {
+    out(", \"evald_thinking\": ");
+    WriteThinking(source, doc_id, out);
+  }
   out(", \"filtered_resps\": ");
   const std::string_view answers = source.filtered(doc_id, filter);
   TextInMemory memory(answers);

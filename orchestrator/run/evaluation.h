@@ -90,7 +90,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   const std::string& id() const { return id_; }
   const EvalConfig& config() const { return config_; }
 
-  // ---- for the fleet (evaluation_fleet.cc, evaluation_messages.cc)
+  // ---- for the fleet (evaluation_fleet.cc, evaluation_engine.cc, evaluation_messages.cc)
   /// The run as the fleet sees it, without user and priority, which the queue knows.
   RunView View(int64_t now) const;
   WorkerProfile profile() const;
@@ -241,9 +241,6 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool needs_workers() const;
   bool wants_metric_processes() const;
   protocol::Lease Granted(const TrialLease& lease, const std::string& worker, const Json& engine);
-  bool NothingKept() const;
-  void DropEngine(const std::string& why);
-  void NoteDevice(const Json& engine);
   void Note(const char* member, Json value);
   void On(const order::TellRefused& refused);
   void On(const order::TellWorkerLost& lost);
@@ -255,6 +252,11 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void On(const order::TellNobodyElse& nobody);
   void On(const order::TellVain& vain);
   void On(const order::TellWaiting& waiting);
+
+  // evaluation_engine.cc
+  bool NothingKept() const;
+  void DropEngine(const std::string& why);
+  void NoteDevice(const Json& engine);
 
   // evaluation_messages.cc
   void OnSliceDone(const std::string& worker, const protocol::SliceDone& done);
@@ -273,6 +275,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void WhenSound(const std::string& process, FileKind kind, const CommittedFile& file,
                  std::function<void()> commit, std::function<void(const std::string& why)> lost);
   void Lost(const std::string& process, const CommittedFile& file, const std::string& why);
+
+  // evaluation_commits.cc
   void CommitGenerations(const CommittedFile& file);
   void GenerationsCommitted(const CommittedFile& file, const std::vector<int64_t>& won);
   CommittedFile ScoresOf(const MetricJob& job, const protocol::JobDone& done) const;

@@ -15,7 +15,7 @@ namespace evald {
 namespace {
 
 // Requests whose prompts lost tokens, by task, from files that count.
-Json Truncated(const RunResultsInput& input) {
+Json TruncatedPrompts(const RunResultsInput& input) {
   Json truncated = Json::object();
   for (const SuiteTask& task : input.suite.tasks) {
     const std::string& name = task.definition.name;
@@ -56,6 +56,42 @@ void PrintFallbacks(const Json& fallbacks) {
                  Join(reasons, ", "));
     }
   }
+}
+
+// task -> {"answers", "truncated", "share"} for each task that generates text.
+Json TruncatedAnswers(const RunResultsInput& input) {
+  Json tasks = Json::object();
+  for (const auto& [task, result] : input.finished) {
+    if (result.texts == 0) continue;
+    const double share =
+        static_cast<double>(result.truncated_answers) / static_cast<double>(result.texts);
+    tasks[input.suite.tasks[task].definition.name] = {
+        {"answers", result.texts}, {"truncated", result.truncated_answers}, {"share", share}};
+  }
+  return tasks;
+}
+
+// "gsm8k: 12 of 80 answers (15.0 %) were cut off at max_gen_toks, ..."
+void PrintTruncatedAnswers(const Json& tasks) {
+  constexpr double kWarnShare = 0.02;
+  for (const auto& [task, counts] : tasks.items()) {
+    const auto share = counts["share"].get<double>();
+    if (share < kWarnShare) continue;
+    Print(
+        "{}: {} of {} answers ({:.1f} %) are truncated: they ran into max_gen_toks and were scored "
+        "as far as they go; raise max_gen_toks if the model should have come to an end\n",
+        task, counts["truncated"].get<int64_t>(), counts["answers"].get<int64_t>(), 100 * share);
+  }
+}
+
+// task -> what was asked for: {"enable_thinking", "think_end_token"}; without empty entries.
+Json ThinkingOf(const RunResultsInput& input) {
+  Json tasks = Json::object();
+  for (const SuiteTask& task : input.suite.tasks) {
+    const Json thinking = task.definition.sources.value("thinking", Json());
+    if (thinking.is_object()) tasks[task.definition.name] = thinking;
+  }
+  return tasks;
 }
 
 // task -> documents for which the model gave no number; without empty entries.
@@ -115,7 +151,9 @@ Json Facts(const RunResultsInput& input) {
           {"devices", input.directory.record().value("devices", Json::object())},
           {"set_aside", input.directory.record().value("set_aside", Json::object())},
           {"isolation", input.isolation},
-          {"truncated", Truncated(input)},
+          {"truncated_prompts", TruncatedPrompts(input)},
+          {"truncated_answers", TruncatedAnswers(input)},
+          {"thinking", ThinkingOf(input)},
           {"fallbacks", FallbacksOf(input)},
           {"undefined", UndefinedOf(input)},
           {"work", Work(input)},
@@ -143,13 +181,24 @@ Json ConfigInForce(const Json& config, const Json& in_force) {
   return merged;
 }
 
+// The harness's model_args, as far as evald has them.
+Json ModelArguments(const EvalConfig& config) {
+  Json arguments = {{"pretrained", config.checkpoint.string()}};
+  const EngineConfig& engine = config.engine;
+  if (engine.enable_thinking) arguments["enable_thinking"] = *engine.enable_thinking;
+  if (engine.think_end.given()) arguments["think_end_token"] = ToJson(engine.think_end);
+  if (!config.prompts.template_arguments.empty())
+    arguments["chat_template_args"] = config.prompts.template_arguments;
+  return arguments;
+}
+
 Json HarnessConfig(const EvalConfig& config) {
   Json limit = nullptr;
   for (const TaskRequest& task : config.tasks) {
     if (task.limit) limit = *task.limit;
   }
   return {{"model", config.engine.name},
-          {"model_args", {{"pretrained", config.checkpoint.string()}}},
+          {"model_args", ModelArguments(config)},
           {"limit", limit},
           {"bootstrap_iters", config.bootstrap_iters},
           {"gen_kwargs", nullptr},
@@ -252,11 +301,12 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
     Print("{}", ResultsTable(outcome.results));
     Print("\n{}: {}; the devices computed {:.1f} % of the time\n", config.name,
           Effort(facts["work"], outcome.seconds), 100 * outcome.device_share);
-    for (const auto& [task, count] : facts["truncated"].items()) {
+    for (const auto& [task, count] : facts["truncated_prompts"].items()) {
       if (count.get<int64_t>() > 0)
         Print("{}: {} prompts were cut from the left to fit the context\n", task,
               count.get<int64_t>());
     }
+    PrintTruncatedAnswers(facts.value("truncated_answers", Json::object()));
     PrintFallbacks(facts.value("fallbacks", Json::object()));
     PrintUndefined(facts.value("undefined", Json::object()));
     if (facts["engine"].value("fast", false)) {

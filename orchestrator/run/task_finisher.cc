@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <thread>
 
 #include "evald/error.h"
@@ -50,6 +51,7 @@ Json FallbacksOf(const std::vector<ScoredDocument>& scores) {
 struct Aggregated {
   std::vector<ScoredDocument> numbers;  // one for each document
   int64_t undefined = 0;                // documents with an answer that has undefined numbers
+  int64_t texts = 0, truncated = 0;     // generated answers, and those that ran into max_gen_toks
 };
 
 // Writes the samples to disk and returns their hash.
@@ -60,8 +62,9 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggrega
   const Readers<GenerationReader> generations(task.generation_files, task.generation_of, stopped);
   out->numbers.resize(task.score_of.size());
 
-  // By document; written by one thread at a time
+  // By document; written by one thread at a time, and once for each filter
   std::vector<char> undefined(task.score_of.size(), 0);
+  std::vector<int32_t> texts(task.score_of.size(), 0), truncated(task.score_of.size(), 0);
 
   SampleSource source;
   source.score = [&](int64_t document) -> std::optional<ScoredDocument> {
@@ -77,12 +80,15 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggrega
     const int requests = scorer.Requests(prepared.Document(document));
     const auto at = static_cast<size_t>(document);
     undefined[at] = 0;
-    generations[task.generation_of.at(at)].ForEach(document, requests, task.definition.repeats,
-                                                   [&](Generation&& answer) {
-                                                     ThrowIfStopped(stopped);
-                                                     if (IsUndefined(answer)) undefined[at] = 1;
-                                                     visit(std::move(answer));
-                                                   });
+    texts[at] = truncated[at] = 0;
+    generations[task.generation_of.at(at)].ForEach(
+        document, requests, task.definition.repeats, [&](Generation&& answer) {
+          ThrowIfStopped(stopped);
+          if (IsUndefined(answer)) undefined[at] = 1;
+          texts[at] += answer.kind == RequestKind::kGenerateUntil ? 1 : 0;
+          truncated[at] += IsTruncatedAnswer(answer) ? 1 : 0;
+          visit(std::move(answer));
+        });
   };
   source.bytes = [&](int64_t document) {
     const auto at = static_cast<size_t>(document);
@@ -92,6 +98,8 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggrega
   std::string hash = WriteSamples(task.samples, task.definition, prepared, source,
                                   static_cast<int>(std::thread::hardware_concurrency()));
   out->undefined = std::count(undefined.begin(), undefined.end(), 1);
+  out->texts = std::accumulate(texts.begin(), texts.end(), int64_t{0});
+  out->truncated = std::accumulate(truncated.begin(), truncated.end(), int64_t{0});
   return hash;
 }
 
@@ -111,6 +119,8 @@ TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
   result.entry = AggregateTask(task.definition, found.numbers, task.bootstrap_iters, stopped);
   result.fallbacks = FallbacksOf(found.numbers);
   result.undefined = found.undefined;
+  result.texts = found.texts;
+  result.truncated_answers = found.truncated;
   return result;
 }
 

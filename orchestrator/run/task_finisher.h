@@ -43,6 +43,8 @@ struct TaskResult {
   Json fallbacks = Json::object();
   /// Documents with a NaN log-likelihood, or with a text chosen among such logits
   int64_t undefined = 0;
+  int64_t texts = 0;              ///< generated answers; 0 for a task that scores log-likelihoods
+  int64_t truncated_answers = 0;  ///< of these, those that ran into max_gen_toks
 };
 
 /// Reads the scores of a finished task, aggregates them and writes its samples file. Throws Error,

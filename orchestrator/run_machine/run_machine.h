@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,6 +74,14 @@ struct RevokeOrder {
   Holder worker = kNobody;
   int64_t trial = 0;
   int attempt = 0;
+};
+
+/// One trial in a worker's heartbeat.
+struct TrialProgress {
+  int64_t trial = 0;
+  int attempt = 0;
+  int64_t requests_done = 0;
+  double oldest_s = 0;  ///< age of the trial's oldest request in the engine; 0: there is none
 };
 
 /// A metric job: score `documents` of a committed generations file.
@@ -166,10 +175,13 @@ class RunMachine {
                  int64_t end);
   /// A request of the task has been under way for `seconds` and has not ended.
   void Overdue(size_t task, double seconds);
-  /// A worker's heartbeat: the number of the trial's requests that are done, and the age of the
-  /// oldest request in the engine (0: there is none).
-  void Progressed(Holder worker, int64_t trial, int attempt, int64_t requests_done, double oldest_s,
-                  int64_t now);
+  /// A worker's heartbeat, about one or more of its trials. Trials that the worker does not hold
+  /// are passed over.
+  void Progressed(Holder worker, std::span<const TrialProgress> trials, int64_t now);
+  /// A heartbeat about one trial.
+  void Progressed(Holder worker, const TrialProgress& trial, int64_t now) {
+    Progressed(worker, std::span(&trial, 1), now);
+  }
   /// `worker` is idle and no document is open: returns orders to other workers to give documents
   /// back. Returns none if the others have begun nearly all, or if `worker` got such orders a
   /// moment ago.
@@ -292,6 +304,7 @@ class RunMachine {
   int DeviceOf(Holder worker);
   std::vector<WaitingDocuments> WaitingOf(Holder worker, int64_t now) const;
   TrialLease LeaseOf(const Grant& grant, int64_t now);
+  bool NoteProgress(Holder worker, const TrialProgress& trial, int64_t now);
   void NoteBegun(Holder worker, int64_t now);
   void ReportBegun(Holder worker, int64_t now);
   void ReportUntold(int64_t now);

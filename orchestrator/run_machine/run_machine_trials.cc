@@ -119,17 +119,22 @@ std::vector<WaitingDocuments> RunMachine::WaitingOf(Holder worker, int64_t now) 
   return waiting;
 }
 
-void RunMachine::Progressed(Holder worker, int64_t trial, int attempt, int64_t requests_done,
-                            double oldest_s, int64_t now) {
-  if (!trials_table_.Holds(worker, trial, attempt)) return;
-  TrialState& state = trials_.at(trial);
+bool RunMachine::NoteProgress(Holder worker, const TrialProgress& trial, int64_t now) {
+  if (!trials_table_.Holds(worker, trial.trial, trial.attempt)) return false;
+  TrialState& state = trials_.at(trial.trial);
   // A heartbeat without an age means that no request in the engine is old, if requests have ended;
   // otherwise the age is unknown.
-  if (oldest_s > 0 || requests_done > state.requests_done)
-    state.since_us = now - static_cast<int64_t>(oldest_s * 1e6);
-  state.requests_done = requests_done;
+  if (trial.oldest_s > 0 || trial.requests_done > state.requests_done)
+    state.since_us = now - static_cast<int64_t>(trial.oldest_s * 1e6);
+  state.requests_done = trial.requests_done;
   if (std::exchange(state.slice_came, false)) state.quiet_us = now;
-  if (work_.documents() > 0) return;  // reports are not needed yet
+  return true;
+}
+
+void RunMachine::Progressed(Holder worker, std::span<const TrialProgress> trials, int64_t now) {
+  bool any = false;
+  for (const TrialProgress& trial : trials) any |= NoteProgress(worker, trial, now);
+  if (!any || work_.documents() > 0) return;  // reports are not needed yet
   stealing_.Report(Seconds(now), DeviceOf(worker), WaitingOf(worker, now), work_);
   ReportBegun(worker, now);
 }

@@ -1,13 +1,8 @@
 #include "orchestrator/service/agent_hub.h"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <fstream>
 
 #include "base/clock.h"
@@ -16,15 +11,11 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "evald/error.h"
-#include "orchestrator/fleet/peer_user.h"
-#include "orchestrator/fleet/stream_wire.h"
+#include "orchestrator/service/agent_listener.h"
 #include "orchestrator/service/process_id.h"
-#include "protocol/channel.h"
 
 namespace evald {
 namespace fs = std::filesystem;
-using Unix = boost::asio::local::stream_protocol;
-
 namespace {
 
 constexpr std::chrono::milliseconds kAliveEvery{100};
@@ -33,7 +24,6 @@ constexpr int64_t kAgentHelloMicros = 10'000'000;
 constexpr int64_t kSpawnPauseMicros = 10'000'000;
 constexpr int kSpawnsMax = 5;
 constexpr std::chrono::milliseconds kPoll{20};
-constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr size_t kHostsMax = 128;   // hosts of one token, also those that are away
 constexpr size_t kSlotsMax = 4096;  // devices and metric processes of those hosts
 // For a host that is away or has left
@@ -62,46 +52,9 @@ std::string LastLine(const fs::path& file) {
 
 }  // namespace
 
-// The Unix socket for the agent of this host.
-struct AgentHub::Listener {
-  Listener(Loop* loop, const fs::path& path, std::function<void(std::shared_ptr<Wire>)> take)
-      : path(path), acceptor(loop->context()), loop(loop), take(std::move(take)) {
-    // Left by an orchestrator that was killed; the state folder is ours alone
-    ::unlink(path.c_str());
-    try {
-      const protocol::SocketName name(path);
-      acceptor.open();
-      acceptor.bind(Unix::endpoint(name.text()));
-      ::chmod(path.c_str(), 0600);
-      acceptor.listen();
-    } catch (const boost::system::system_error& e) {
-      throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("cannot listen at {}: {}", path.string(), e.what()));
-    }
-    Accept();
-  }
-  ~Listener() { ::unlink(path.c_str()); }
-
-  void Accept() {
-    acceptor.async_accept([this](const boost::system::error_code& error, Unix::socket socket) {
-      if (error == boost::asio::error::operation_aborted) return;
-      const LoopTurn turn("an agent that connects");
-      if (error) return loop->After(kAcceptPause, [this] { Accept(); });
-      if (IsOwnUser(socket.native_handle()))
-        take(std::make_shared<StreamWire<Unix::socket>>(std::move(socket)));
-      Accept();
-    });
-  }
-
-  fs::path path;
-  Unix::acceptor acceptor;
-  Loop* loop;
-  std::function<void(std::shared_ptr<Wire>)> take;
-};
-
 AgentHub::AgentHub(Loop* loop, Fleet* fleet, LocalAgent local)
     : loop_(loop), fleet_(fleet), local_(std::move(local)), session_(RandomId()) {
-  listener_ = std::make_unique<Listener>(
+  listener_ = std::make_unique<AgentListener>(
       loop_, local_.state_dir / kAgentSocket,
       [this](std::shared_ptr<Wire> wire) { Take(std::move(wire), std::nullopt); });
 }

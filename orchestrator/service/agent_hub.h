@@ -16,6 +16,8 @@
 
 namespace evald {
 
+class AgentListener;
+
 /// The orchestrator's end of its agents. Takes their connections, resumes conversations after a
 /// connection ended, tells the fleet which hosts are there, and keeps the agent of this host
 /// running. Loop thread only.
@@ -56,7 +58,6 @@ class AgentHub {
     std::shared_ptr<Wire> wire;
     int64_t since_us = 0;
   };
-  struct Listener;
 
   void Tick();
   void KeepLocal(int64_t now);
@@ -82,7 +83,7 @@ class AgentHub {
   Fleet* fleet_;
   LocalAgent local_;
   std::string session_;
-  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<AgentListener> listener_;
   std::shared_ptr<AgentFiles> files_ = std::make_shared<AgentFiles>();
   std::map<std::string, Member> members_;
   std::map<Wire*, Guest> guests_;

@@ -115,7 +115,7 @@ class Service : public RunService {
   std::function<bool(const std::filesystem::path& checkpoint, bool look)> on_announce;
 
  private:
-  // submitting (service_submit.cc)
+  // the configuration of a submission (service_configure.cc)
   /// The submitted eval.yaml as a configuration, with the settings that belong to the host.
   EvalConfig Resolve(const Submission& submission, EvalOverrides::Folders folders) const;
   EvalConfig Parse(const Submission& submission, EvalOverrides::Folders folders) const;
@@ -125,6 +125,8 @@ class Service : public RunService {
   /// Also judges the tasks, and the checkpoint if `weights`.
   EvalConfig ReadSubmission(const Submission& submission, bool weights,
                             const Cancelled& cancelled) const;
+
+  // submitting (service_submit.cc)
   struct Asked {  ///< a submission on its way
     Submission submission;
     Done<Submitted> done;
@@ -249,12 +251,14 @@ class Service : public RunService {
   void SetState(QueuedRun* run, const std::string& state);
   void Save(const QueuedRun& run);
   void AnswerOnceOnDisk(Done<Json> done, Json answer);
-  void Emit(const std::string& run, const std::string& type, const Json& data);
   void Publish();
   void PublishNow();
   void ListStagedSoon();
   void CountFinished(const QueuedRun& run);
   std::map<std::string, double> Counters();
+
+  // events (service_events.cc)
+  void Emit(const std::string& run, const std::string& type, const Json& data);
 
   ServiceOptions options_;
   UniqueFd lock_;

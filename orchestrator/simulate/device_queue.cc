@@ -5,11 +5,9 @@
 namespace evald {
 
 void DeviceQueue::Place(double now, PlacedDocument* document) {
-  std::pop_heap(free_at_.begin(), free_at_.end(), std::greater<>());
-  document->begin = std::max(now, free_at_.back());
+  document->begin = std::max(now, free_at_.top());
   document->end = document->begin + document->place_s;
-  free_at_.back() = document->end;
-  std::push_heap(free_at_.begin(), free_at_.end(), std::greater<>());
+  free_at_.ReplaceTop(document->end);
   active_to_ = std::max(active_to_, document->end);
 }
 
@@ -26,12 +24,11 @@ void DeviceQueue::Add(double now, std::vector<PlacedDocument>* documents) {
 
 void DeviceQueue::RebuildPlaces(double now) {
   std::vector<double> busy;
-  for (const PlacedDocument& document : documents_) {
+  for (const PlacedDocument& document : documents()) {
     if (document.begin <= now && document.end > now) busy.push_back(document.end);
   }
   busy.resize(std::max(busy.size(), free_at_.size()), now);
-  free_at_ = std::move(busy);
-  std::make_heap(free_at_.begin(), free_at_.end(), std::greater<>());
+  free_at_ = WideHeap(std::move(busy));
 }
 
 void DeviceQueue::Drop(double now, const std::function<bool(const PlacedDocument&)>& unwanted) {
@@ -45,9 +42,8 @@ void DeviceQueue::Stop(double now, const std::function<bool(const PlacedDocument
 }
 
 void DeviceQueue::Keep(double now, const std::function<bool(const PlacedDocument&)>& kept) {
-  std::vector<PlacedDocument> waiting;
-  std::deque<PlacedDocument> begun;
-  for (const PlacedDocument& document : documents_) {
+  std::vector<PlacedDocument> waiting, begun;
+  for (const PlacedDocument& document : documents()) {
     if (!kept(document)) continue;
     if (document.begin <= now) {
       begun.push_back(document);
@@ -56,6 +52,7 @@ void DeviceQueue::Keep(double now, const std::function<bool(const PlacedDocument
     }
   }
   documents_ = std::move(begun);
+  forgotten_ = 0;
   active_to_ = std::max(active_from_, now);
   for (const PlacedDocument& document : documents_) active_to_ = std::max(active_to_, document.end);
   RebuildPlaces(now);
@@ -64,6 +61,7 @@ void DeviceQueue::Keep(double now, const std::function<bool(const PlacedDocument
 
 void DeviceQueue::Clear(double now) {
   documents_.clear();
+  forgotten_ = 0;
   active_to_ = std::clamp(now, active_from_, active_to_);
   RebuildPlaces(now);
 }
@@ -71,11 +69,14 @@ void DeviceQueue::Clear(double now) {
 void DeviceQueue::Forget(double now) {
   // Documents end nearly in order. One that has ended behind one that has not is forgotten together
   // with that one.
-  while (!documents_.empty() && documents_.front().end <= now) documents_.pop_front();
+  while (forgotten_ < documents_.size() && documents_[forgotten_].end <= now) ++forgotten_;
+  if (forgotten_ <= documents_.size() / 2) return;
+  documents_.erase(documents_.begin(), documents_.begin() + static_cast<ptrdiff_t>(forgotten_));
+  forgotten_ = 0;
 }
 
 double DeviceQueue::AllBegunAt(double now) const {
-  return documents_.empty() ? now : std::max(now, documents_.back().begin);
+  return documents().empty() ? now : std::max(now, documents_.back().begin);
 }
 
 double DeviceQueue::busy_s(double now) const {

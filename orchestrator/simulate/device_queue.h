@@ -1,10 +1,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <span>
 #include <vector>
+
+#include "orchestrator/simulate/wide_heap.h"
 
 namespace evald {
 
@@ -23,7 +26,8 @@ struct PlacedDocument {
 /// after a change.
 class DeviceQueue {
  public:
-  explicit DeviceQueue(int places) : free_at_(static_cast<size_t>(places), 0) {}
+  explicit DeviceQueue(int places)
+      : free_at_(std::vector<double>(static_cast<size_t>(places), 0)) {}
 
   /// Puts documents behind those that are there, and says of each when it begins and ends; none
   /// begins before `now`.
@@ -41,9 +45,11 @@ class DeviceQueue {
   /// When the last one begins: from then on none waits.
   double AllBegunAt(double now) const;
   /// When a place is free, for what would be added now.
-  double PlaceFreeAt(double now) const { return std::max(now, free_at_.front()); }
+  double PlaceFreeAt(double now) const { return std::max(now, free_at_.top()); }
   /// In the order in which they begin.
-  const std::deque<PlacedDocument>& documents() const { return documents_; }
+  std::span<const PlacedDocument> documents() const {
+    return std::span(documents_).subspan(forgotten_);
+  }
   /// Seconds up to `now` in which at least one document was computed.
   double busy_s(double now) const;
   /// When it has nothing left.
@@ -54,9 +60,10 @@ class DeviceQueue {
   void Place(double now, PlacedDocument* document);
   void RebuildPlaces(double now);
 
-  std::vector<double> free_at_;  // a heap, the earliest first
-  std::deque<PlacedDocument> documents_;
-  double busy_s_ = 0;  // of the stretches before the one from active_from_ to active_to_
+  WideHeap<double> free_at_;  // by place
+  std::vector<PlacedDocument> documents_;
+  size_t forgotten_ = 0;  // the number of those at the front that are forgotten
+  double busy_s_ = 0;     // of the stretches before the one from active_from_ to active_to_
   double active_from_ = 0, active_to_ = 0;
 };
 

@@ -28,6 +28,7 @@ struct SimTrial {
   int attempt = 0;     ///< likewise
   int device = 0;
   std::vector<SimSlice> slices;
+  int64_t documents = 0;  ///< of all slices
   size_t slices_left = 0;
   int64_t version = 0;  ///< of the times at which its slices end
   double begin = 0;

@@ -67,7 +67,7 @@ int64_t Simulation::micros() const {
 }
 
 void Simulation::Push(double time, Kind kind, int64_t a, int64_t b, int64_t version) {
-  events_.push({time, next_order_++, kind, a, b, version});
+  events_.Push({time, next_order_++, kind, static_cast<int32_t>(b), a, version});
 }
 
 SimResult Simulation::Run() {
@@ -75,8 +75,7 @@ SimResult Simulation::Run() {
   AddHosts();
   BeginLoading();
   while (!events_.empty()) {
-    const Event event = events_.top();
-    events_.pop();
+    const Event event = events_.Pop();
     now_ = event.time;
     ++result_.events;
     Handle(event);

@@ -4,10 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <random>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "orchestrator/fleet_machine/fleet_machine.h"
@@ -20,6 +18,7 @@
 #include "orchestrator/simulate/shared_link.h"
 #include "orchestrator/simulate/sim_device.h"
 #include "orchestrator/simulate/sim_result.h"
+#include "orchestrator/simulate/wide_heap.h"
 
 namespace evald {
 
@@ -45,7 +44,7 @@ class Simulation {
   SimResult Run();
 
  private:
-  enum class Kind {
+  enum class Kind : int32_t {
     kStorage,
     kReady,
     kWant,
@@ -57,16 +56,23 @@ class Simulation {
     kHeartbeat,
     kOverdue
   };
+  // Hundreds of thousands are queued, so an event is small.
   struct Event {
     double time = 0;
     int64_t order = 0;
     Kind kind = Kind::kWant;
+    int32_t b = 0;  ///< slice, or number of a transfer
     int64_t a = 0;  ///< device, node, trial or slot
-    int64_t b = 0;  ///< slice
     int64_t version = 0;
-    bool operator>(const Event& other) const {
-      return time != other.time ? time > other.time : order > other.order;
+    bool operator<(const Event& other) const {
+      return time != other.time ? time < other.time : order < other.order;
     }
+  };
+  /// Of a trial: the documents that have not ended.
+  struct LeftDocuments {
+    double oldest = 0;      ///< when the first of them began; now if none has
+    double oldest_end = 0;  ///< when the oldest ends; now if a document waits
+    int64_t count = 0;
   };
 
   void Push(double time, Kind kind, int64_t a, int64_t b = 0, int64_t version = 0);
@@ -92,7 +98,10 @@ class Simulation {
   void Do(const order::TellWorkerLost& order);
   void Do(const order::TellDevices& order);
   void TakeRevoked();
-  int64_t DeviceOf(const std::string& worker) const { return device_of_.at(worker); }
+  /// Workers are in the order of the devices.
+  int64_t DeviceOf(const std::string& worker) const {
+    return fleet_.FindWorker(worker) - fleet_.workers().data();
+  }
   const std::string& IdOf(int64_t device) const { return fleet_.workers()[device].id; }
 
   // weights (simulation_load.cc)
@@ -156,7 +165,7 @@ class Simulation {
 
   double now_ = 0;
   int64_t next_order_ = 0;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  WideHeap<Event> events_;
 
   RunMachine run_;
   FleetMachine fleet_;
@@ -165,7 +174,6 @@ class Simulation {
   std::vector<double> prior_device_s_;  ///< by task
 
   std::vector<SimDevice> devices_;
-  std::unordered_map<std::string, int64_t> device_of_;  ///< by worker
   std::vector<SharedLink> storage_;
   std::vector<int64_t> storage_version_;
   std::vector<SimTrial> trials_;
@@ -173,6 +181,8 @@ class Simulation {
   std::vector<std::vector<bool>> committed_;  ///< by task and document: the first generation counts
   std::vector<int64_t> won_, listed_;         ///< documents; kept for their memory
   std::vector<PlacedDocument> placed_;        ///< likewise
+  std::vector<LeftDocuments> progress_;       ///< likewise
+  std::vector<TrialProgress> heartbeat_;      ///< likewise
   ScorePool pool_;
   std::vector<MetricJob> scoring_;  ///< by slot
   std::vector<int64_t> scored_;     ///< documents, by task

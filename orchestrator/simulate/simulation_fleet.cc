@@ -54,10 +54,7 @@ void Simulation::AddHosts() {
     fleet_.HostAdded(host, micros());
     fleet_.HostReady(host.name, {}, {}, micros());
   }
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    run_.AddWorker(static_cast<Holder>(d));
-    device_of_[IdOf(static_cast<int64_t>(d))] = static_cast<int64_t>(d);
-  }
+  for (size_t d = 0; d < devices_.size(); ++d) run_.AddWorker(static_cast<Holder>(d));
   came_back_ = true;
   Settle();
 }
@@ -162,8 +159,10 @@ void Simulation::Give(int64_t device, const TrialLease& lease) {
   trial.backup = run_.is_backup(lease.trial);
   trial.begin = now_;
   trial.slices.reserve(lease.slices.size());
-  for (const LeasedSlice& slice : lease.slices)
+  for (const LeasedSlice& slice : lease.slices) {
     trial.slices.push_back({slice.task, slice.documents, false});
+    trial.documents += slice.documents.size();
+  }
   trial.slices_left = trial.slices.size();
   devices_[device].wants = false;
   devices_[device].report_due = devices_[device].steal_wait_until = 0;

@@ -43,28 +43,40 @@ void Simulation::OnHeartbeat() {
   if (idle) Beat();
 }
 
+// One heartbeat about all trials of the device.
 void Simulation::ReportProgress(int64_t d) {
   SimDevice& device = devices_[d];
   device.report_due = std::numeric_limits<double>::infinity();
-  for (const int64_t number : device.trials) {
-    const SimTrial& trial = trials_[number];
-    int64_t left = 0, all = 0;
-    double oldest = now_, oldest_end = now_;
-    for (const SimSlice& slice : trial.slices) all += slice.documents.size();
-    for (const PlacedDocument& document : device.queue.documents()) {
-      if (document.trial != number || document.end <= now_) continue;
-      ++left;
-      if (document.begin > now_) oldest_end = now_;
-      if (document.begin >= oldest) continue;
-      oldest = document.begin;
-      oldest_end = document.end;
+  device.queue.Forget(now_);
+  progress_.assign(device.trials.size(), {now_, now_, 0});
+  size_t at = 0;
+  for (const PlacedDocument& document : device.queue.documents()) {
+    if (document.end <= now_) continue;
+    // Documents of one trial are neighbours, nearly always in the order of the trials
+    if (at == device.trials.size() || device.trials[at] != document.trial) {
+      at = std::lower_bound(device.trials.begin(), device.trials.end(), document.trial) -
+           device.trials.begin();
+      if (at == device.trials.size() || device.trials[at] != document.trial) continue;
     }
-    if (left == 0 || run_.has_trials()) oldest_end = now_;
-    device.report_due = std::min(device.report_due, oldest_end);
-    if (device.pending == number) left = all;  // its executor is not there yet
-    run_.Progressed(static_cast<Holder>(d), trial.number, trial.attempt, all - left, now_ - oldest,
-                    micros());
+    LeftDocuments& left = progress_[at];
+    ++left.count;
+    if (document.begin > now_) left.oldest_end = now_;
+    if (document.begin >= left.oldest) continue;
+    left.oldest = document.begin;
+    left.oldest_end = document.end;
   }
+  const bool has_trials = run_.has_trials();
+  heartbeat_.clear();
+  for (size_t i = 0; i < device.trials.size(); ++i) {
+    const SimTrial& trial = trials_[device.trials[i]];
+    const LeftDocuments& left = progress_[i];
+    const bool again = left.count == 0 || has_trials;
+    device.report_due = std::min(device.report_due, again ? now_ : left.oldest_end);
+    // The executor of a pending trial is not there yet
+    const int64_t done = device.pending == device.trials[i] ? 0 : trial.documents - left.count;
+    heartbeat_.push_back({trial.number, trial.attempt, done, now_ - left.oldest});
+  }
+  run_.Progressed(static_cast<Holder>(d), heartbeat_, micros());
 }
 
 // ---- documents that go back
@@ -86,6 +98,7 @@ void Simulation::Shorten(const ShortenOrder& order) {
       }
       if (!run_.Shortened(order.worker, trial.number, trial.attempt, slice.task, order.first, end))
         return;
+      trial.documents -= slice.documents.end - end;
       slice.documents.end = end;
       came_back_ = true;
       device.queue.Drop(now_, [&](const PlacedDocument& document) {
@@ -105,7 +118,7 @@ void Simulation::Revoke(int64_t number) {
   const int64_t d = trials_[number].device;
   SimDevice& device = devices_[d];
   EndOnDevice(number);
-  const auto& documents = device.queue.documents();
+  const auto documents = device.queue.documents();
   const bool others =
       std::any_of(documents.begin(), documents.end(), [this](const PlacedDocument& document) {
         return document.begin <= now_ && document.end > now_ && !trials_[document.trial].over;

@@ -148,10 +148,11 @@ std::string Results(const Json& results) {
                                           {"Filter"},
                                           {"Value", true},
                                           {"Standard error", true},
-                                          {"Documents", true}});
+                                          {"Documents", true},
+                                          {"Truncated answers", true}});
   for (const ResultRow& row : ResultRows(results)) {
     table.Row({Html(row.task), Html(row.metric), Html(row.filter), Shown(row.value), row.error,
-               row.documents});
+               row.documents, row.truncated});
   }
   return "<h2>Results</h2>\n" + table.Finish();
 }

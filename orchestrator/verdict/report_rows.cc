@@ -18,6 +18,18 @@ std::string ShownInterval(const Json& comparison) {
                      Shown((*interval)[1].get<double>()));
 }
 
+namespace {
+
+std::string TruncatedShown(const Json& results, const std::string& task) {
+  const Json facts = results.value("evald", Json());
+  const Json tasks = facts.is_object() ? facts.value("truncated_answers", Json()) : Json();
+  const Json count = tasks.is_object() ? tasks.value(task, Json()) : Json();
+  if (!count.is_object() || !count.contains("truncated") || !count.contains("answers")) return "";
+  return fmt::format("{} of {}", count["truncated"].dump(), count["answers"].dump());
+}
+
+}  // namespace
+
 std::vector<ResultRow> ResultRows(const Json& results) {
   std::vector<ResultRow> rows;
   if (!results.is_object() || !results.contains("results")) return rows;
@@ -27,12 +39,14 @@ std::vector<ResultRow> ResultRows(const Json& results) {
       if (comma == std::string::npos || key.substr(0, comma).ends_with("_stderr") ||
           !value.is_number())
         continue;
-      ResultRow row{task, key.substr(0, comma), key.substr(comma + 1), value.get<double>(), "", ""};
+      ResultRow row{task, key.substr(0, comma), key.substr(comma + 1), value.get<double>(), "", "",
+                    ""};
       const auto error = entry.find(row.metric + "_stderr," + row.filter);
       if (error != entry.end() && error->is_number())
         row.error = "± " + Shown(error->get<double>());
       const auto documents = entry.find("sample_len");
       if (documents != entry.end() && documents->is_number()) row.documents = documents->dump();
+      row.truncated = TruncatedShown(results, task);
       rows.push_back(std::move(row));
     }
   }

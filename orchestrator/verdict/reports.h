@@ -46,6 +46,7 @@ struct ResultRow {
   double value = 0;
   std::string error;      ///< "± 0.0125", or ""
   std::string documents;  ///< "80", or ""
+  std::string truncated;  ///< truncated answers: "2 of 80"; "" for a task without texts
 };
 /// The rows of results.json, in its order.
 std::vector<ResultRow> ResultRows(const Json& results);

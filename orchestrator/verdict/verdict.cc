@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "orchestrator/verdict/truncated.h"
 
 namespace evald {
 namespace {
@@ -13,6 +14,15 @@ namespace {
 constexpr double kDefaultResolution =
     0.02;  // 2 points; on other scales 2 % of the baseline's value
 constexpr Tier kTiers[] = {Tier::kCritical, Tier::kSupporting, Tier::kAdvisory};
+
+// The first few names: a suite may have hundreds of tasks.
+std::string Some(const std::vector<std::string>& names) {
+  constexpr size_t kShownMax = 12;
+  const std::vector<std::string> shown(
+      names.begin(),
+      names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShownMax)));
+  return Join(shown, ", ") + (names.size() > kShownMax ? ", ..." : "");
+}
 
 void Set(GateResult* result, Outcome outcome, ExitStatus status, std::string cause) {
   result->outcome = outcome;
@@ -78,18 +88,38 @@ void JudgeDrop(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseli
     Set(result, Outcome::kInconclusive, ExitStatus::kInconclusive, comparison.why_none);
 }
 
+void JudgeTruncated(const GatePolicy& policy, const ResultSet& candidate, GateResult* result) {
+  const Gate& gate = result->gate;
+  const std::vector<TruncatedCount> counts = TruncatedCounts(gate, policy, candidate);
+  std::vector<std::string> above;
+  double most = 0;
+  for (const TruncatedCount& count : counts) {
+    most = std::max(most, count.Share());
+    if (count.Share() > gate.bound) above.push_back(count.Text());
+  }
+  result->candidate = most;
+  if (above.empty()) {
+    return Set(result, Outcome::kPass, ExitStatus::kDone,
+               fmt::format("{:.4f} is within the maximum of {}", most, gate.bound));
+  }
+  Set(result, Outcome::kFail, ExitStatus::kGateFailed,
+      fmt::format("above the maximum of {}: {} ran into max_gen_toks", gate.bound, Some(above)));
+}
+
 // Fills in the parts of a gate's result that do not depend on other gates.
 void Prepare(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline,
              const Verdict& verdict, GateResult* result) {
   const Gate& gate = result->gate;
   result->key = {gate.task, gate.metric, gate.filter};
   try {
-    if (candidate->Entry(gate.task).is_null() && verdict.run_status != ExitStatus::kDone) {
+    const bool unfinished = gate.task == kEveryTask || candidate->Entry(gate.task).is_null();
+    if (unfinished && verdict.run_status != ExitStatus::kDone) {
       Set(result, Outcome::kNotScored, ExitStatus::kIncomplete,
-          fmt::format("{} was not finished{}", gate.task,
+          fmt::format("{} was not finished{}", gate.task == kEveryTask ? "the run" : gate.task,
                       verdict.problems.empty() ? "" : ": " + verdict.problems[0]));
       return;
     }
+    if (gate.IsOfTruncated()) return JudgeTruncated(policy, *candidate, result);
     result->key = ResolveMetric(gate, *candidate);
     if (gate.NeedsBaseline()) {
       JudgeDrop(policy, candidate, baseline, result);
@@ -241,15 +271,6 @@ MetricKey ResolveMetric(const Gate& gate, const ResultSet& set) {
 
 namespace {
 
-// The first few names: a suite may have hundreds of tasks.
-std::string Some(const std::vector<std::string>& names) {
-  constexpr size_t kShownMax = 12;
-  const std::vector<std::string> shown(
-      names.begin(),
-      names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShownMax)));
-  return Join(shown, ", ") + (names.size() > kShownMax ? ", ..." : "");
-}
-
 // Checks that the baseline has the metric and filter under which the candidate's documents will be
 // compared.
 void CheckDrop(const Gate& gate, const MetricKey& key, const ResultSet& expected,
@@ -273,11 +294,19 @@ void CheckPolicy(const GatePolicy& policy, const ResultSet& expected, const Resu
   std::vector<std::string> tasks;
   for (const auto& [name, entry] : expected.results()["results"].items()) tasks.push_back(name);
   for (const Gate& gate : policy.gates) {
+    if (gate.task == kEveryTask) {
+      TruncatedCounts(gate, policy, expected);
+      continue;
+    }
     if (std::find(tasks.begin(), tasks.end(), gate.task) == tasks.end()) {
       const std::string near = Suggestion(gate.task, tasks);
       throw Error(ErrorKind::kUsage,
                   fmt::format("{}: '{}' is not evaluated{}", gate.Place("task"), gate.task, near),
                   near.empty() ? "evaluated are " + Some(tasks) : "");
+    }
+    if (gate.IsOfTruncated()) {
+      TruncatedCounts(gate, policy, expected);
+      continue;
     }
     const MetricKey key = ResolveMetric(gate, expected);
     if (!gate.NeedsBaseline()) continue;

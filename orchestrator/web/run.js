@@ -30,6 +30,7 @@ class RunView {
   #facts = el('section', { 'aria-labelledby': 'facts' }, el('h2', { id: 'facts' }, 'About this run'));
   #drawn = null;
   #filesLoaded = false;
+  #truncated = {};  // answers that ran into max_gen_toks, by task; of a run that is over
   #ended = false;
   #said = -1;
   #state = '';
@@ -49,6 +50,8 @@ class RunView {
         cell: (row) => `${count(row.scored)} of ${count(row.documents)}` },
       { label: 'Generated', class: 'number wide', value: (row) => row.generated, key: (row) => [row.generated, row.documents],
         cell: (row) => `${count(row.generated)} of ${count(row.documents)}` },
+      { label: 'Truncated', class: 'number wide', value: (row) => row.truncated?.truncated ?? null, key: (row) => row.truncated,
+        cell: (row) => (row.truncated ? `${count(row.truncated.truncated)} of ${count(row.truncated.answers)}` : '\u2013') },
       { label: 'Samples', key: (row) => row.ready, cell: (row) => (row.ready
         ? el('a', { href: linkTo('samples', [], { a: this.#id, task: row.task }), 'data-step': true, 'aria-label': `Samples of ${row.task}` }, 'read')
         : el('span', { class: 'muted' }, 'when done')) },
@@ -110,10 +113,10 @@ class RunView {
   }
 
   #renderTasks(run) {
-    const rows = run.progress.tasks.map((task) => ({ ...task, score: run.scores?.[task.task] ?? null,
+    const rows = run.progress.tasks.map((task) => ({ ...task, score: run.scores?.[task.task] ?? null, truncated: this.#truncated[task.task] ?? null,
       ready: isOver(run) ? task.scored > 0 : task.headline !== null || Boolean(run.scores?.[task.task]) }));
     for (const [task, entry] of Object.entries(run.scores ?? {})) {  // groups
-      if (!rows.some((row) => row.task === task)) rows.push({ task, score: entry, documents: null, generated: null, scored: null, ready: false });
+      if (!rows.some((row) => row.task === task)) rows.push({ task, score: entry, truncated: null, documents: null, generated: null, scored: null, ready: false });
     }
     this.#tasks.hidden = rows.length === 0;
     this.#table.setRows(rows);
@@ -169,7 +172,16 @@ class RunView {
         return this.#drawn?.node;
       }),
       verdictOf(this.#run) ? part(this.#gates, 'verdict', gatesOf) : null,
+      this.#run.state === 'done' ? this.#loadTruncated() : null,
     ]);
+  }
+
+  // Only a run that is done has results.
+  async #loadTruncated() {
+    const results = await find(runPath(this.#id, 'results')).catch(() => null);
+    if (this.#ended || !results?.evald?.truncated_answers) return;
+    this.#truncated = results.evald.truncated_answers;
+    this.#renderTasks(this.#run);
   }
 
   #actionsOf(run) {

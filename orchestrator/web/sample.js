@@ -13,6 +13,12 @@ const isChoice = (sample) => sample.continuations.length > 0
 
 const answersOf = (sample) => sample.answers.flat().map(asText);
 
+/** The thinking before the answer of this index, folded; null if there was none. */
+function thinkingOf(sample, index) {
+  const text = sample.thinking ? asText(sample.thinking.flat()[index] ?? '') : '';
+  return text === '' ? null : el('details', {}, el('summary', {}, 'The thinking before the answer'), said(text));
+}
+
 function choices(sample) {
   const values = sample.answers.map((one) => Number(one[0][0]));
   const best = values.indexOf(Math.max(...values));
@@ -35,7 +41,7 @@ function side(name, sample, other) {
   if (!sample) return el('div', { class: 'side' }, el('div', { class: 'side-head' }, el('strong', {}, name)), el('p', { class: 'muted' }, 'This run did not evaluate the document.'));
   const others = other && !isChoice(other) ? answersOf(other) : [];
   const body = isChoice(sample) ? choices(sample)
-    : answersOf(sample).map((text, index) => said(text, other ? others[index] ?? '' : null));
+    : answersOf(sample).map((text, index) => [thinkingOf(sample, index), said(text, other ? others[index] ?? '' : null)]);
   const filtered = sample.filtered === null || isChoice(sample) ? null : asText([sample.filtered].flat(2).length === 1 ? [sample.filtered].flat(2)[0] : sample.filtered);
   const same = filtered !== null && answersOf(sample).some((text) => text.trim() === filtered.trim());
   return el('div', { class: 'side' },

@@ -283,7 +283,7 @@ class Checkpoint(EvaldCase):
             out.write(json.dumps({"question": "word " * 20000, "answer": 0}) + "\n")
             out.write(json.dumps({"question": "short", "answer": 0}) + "\n")
         document = self.run_done(self.config(tasks=["choice"]))
-        self.assertEqual(document["evald"]["truncated"]["choice"], 4)
+        self.assertEqual(document["evald"]["truncated_prompts"]["choice"], 4)
 
     def test_shared_memory_too_small(self):
         if os.geteuid() != 0:

@@ -235,7 +235,7 @@ class OnAGpu(EndpointCase):
             self.assertEqual(found["text"], expected["text"])
             self.assertEqual(found["logprobs"]["tokens"], expected["logprobs"]["tokens"])
             for one, other in zip(found["logprobs"]["token_logprobs"][1:], expected["logprobs"]["token_logprobs"][1:]):
-                self.assertAlmostEqual(one, other, places=3)
+                self.assertAlmostEqual(one, other, delta=0.05)  # a GPU computes in bf16
             process.terminate()
             process.wait(60)
 

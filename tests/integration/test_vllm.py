@@ -38,6 +38,18 @@ class Vllm(VllmCase):
         self.check_answers(self.answers("served"), expected)
         self.assertEqual(found_scores, expected_scores)
 
+    def test_thinking_is_the_native_engines(self):
+        # The calculation before "####" is the thinking. A server with the stop string would end it at its first "=".
+        chosen = [{"task": "quickstart_math", "limit": LIMIT, "generation_kwargs": {"until": ["="]}}]
+        thinking = ('engine.think_end_token="####"', f"tasks={json.dumps(chosen)}")
+        expected_scores, expected = self.native("native", *thinking)
+        found = self.run_done(*self.vllm("served", *thinking))
+        self.assertEqual(scores(found), expected_scores)
+        self.check_answers(self.answers("served"), expected)
+        for key, answer in self.answers("served").items():
+            self.assertIn("=", answer["thinking"])
+            self.assertEqual((answer["thinking"], answer["finish"]), (expected[key]["thinking"], expected[key]["finish"]))
+
     def test_a_watch_swaps_checkpoint_after_checkpoint_into_one_server(self):
         steps = sorted(path.name for path in CHECKPOINTS.iterdir())
         untied, watched = self.folder / "untied", self.folder / "watched"

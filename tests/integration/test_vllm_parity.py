@@ -103,7 +103,7 @@ class Parity(VllmCase):
         self.run_done(*self.vllm(name, *settings, tasks=TASK))
         report = self.loads(self.folder / "runs" / name)[0]["parity"]
         self.assertEqual(report["outcome"], "agrees", report)
-        self.assertGe(report["scores"], 54)
+        self.assertGreaterEqual(report["scores"], 54)
         self.assertNotIn("left_out", report)
         document = json.loads((self.folder / "runs" / name / "run.json").read_text())
         self.assertEqual(document["engine"]["parity"], "agrees")

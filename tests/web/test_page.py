@@ -288,6 +288,21 @@ class Page(unittest.TestCase):
         self.go(f"run/{self.ids['markup']}", "dl")
         self.assertIn("<b>ben</b>", self.page.text("dl"))
 
+    def test_thinking_is_folded_above_its_answer_and_truncated_answers_are_counted(self):
+        run = self.service.made_up("thinks", delay_ms=0, text="<b>So {doc_id}...</think>\n42", think_end_token="</think>")
+        self.service.finished(run)
+        self.go(f"samples?a={run}&task=sums", "article.pair")
+        side = "document.querySelector('.side')"
+        self.assertEqual(self.page.run(f"return {side}.querySelector('details summary').textContent;"),
+                         "The thinking before the answer")
+        said = self.page.run(f"return [...{side}.querySelectorAll('.said')].map((node) => node.textContent);")
+        self.assertEqual(said, ["<b>So 0...</think>\n", "42"])
+        counts = self.service.get(f"/v1/runs/{run}/results")["evald"]["truncated_answers"]
+        self.assertEqual(list(counts), ["sums"])
+        shown = "{truncated} of {answers}".format(**counts["sums"])
+        self.go(f"run/{run}", "dl")
+        self.page.wait("the truncated answers", lambda: "Truncated" in self.page.text("table") and shown in self.page.text("table"))
+
     # ---- live
 
     def test_progress_is_live(self):

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "worker/engine/settings.h"
+#include "worker/engine/thinking.h"
 
 namespace evald {
 namespace {
@@ -255,6 +256,12 @@ Generation EmulatedEngine::Answer(const Request& request, Random* random) const 
   ReplaceAll(&generation.text, "{idx}", std::to_string(request.idx));
   ReplaceAll(&generation.text, "{repeat}", std::to_string(request.repeat));
   ReplaceAll(&generation.text, "{task}", request.task);
+  // An id would need a tokenizer, which this engine has not.
+  if (!request.sampling.think_end.text.empty()) {
+    const ThinkingEnd end(request.sampling.think_end, nullptr);
+    SetAnswer(end.OfText(generation.text), request.sampling.until, "", generation.finish,
+              &generation);
+  }
   return generation;
 }
 

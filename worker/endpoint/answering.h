@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "http_server/event_stream.h"
 #include "http_server/message.h"
 #include "worker/endpoint/api_error.h"
 #include "worker/endpoint/call.h"
 #include "worker/endpoint/desk.h"
 #include "worker/endpoint/engine_queue.h"
+#include "worker/endpoint/pipe.h"
 #include "worker/endpoint/prompt_scores.h"
 #include "worker/endpoint/reply.h"
 
@@ -27,31 +27,6 @@ struct Services {
   Desk* desk = nullptr;
   /// Runs work on the HTTP server's thread (http::Server::Post).
   std::function<void(std::function<void()>)> post;
-};
-
-/// The bytes of a stream on their way to a client. A slow reader holds up nothing: they wait here,
-/// and are no more than the answer.
-class Pipe {
- public:
-  explicit Pipe(std::function<void(std::function<void()>)> post) : post_(std::move(post)) {}
-
-  /// Any thread.
-  void Write(const std::string& bytes, bool last);
-  bool gone() const { return gone_; }
-
-  /// The HTTP server's end. `pipe` is told when the server drops it.
-  static std::shared_ptr<http::EventSource> Source(std::shared_ptr<Pipe> pipe);
-
- private:
-  class Reader;
-
-  std::function<void(std::function<void()>)> post_;
-  std::mutex mutex_;
-  std::string bytes_;                     ///< under mutex_
-  bool last_ = false;                     ///< under mutex_
-  std::shared_ptr<std::function<void()>>  ///< server's thread only
-      wake_ = std::make_shared<std::function<void()>>();
-  std::atomic<bool> gone_{false};
 };
 
 /// One call for text under way. Its requests run in the engine; their tokens and answers come in on

@@ -23,7 +23,7 @@ Job::Job(const JobContext& context, uint64_t tag, Request request, RequestPlan p
   request_.context.clear();
   request_.context_tokens.clear();
   if (request_.kind == RequestKind::kGenerateUntil) {
-    stops_ = std::make_unique<StopStrings>(*context.tokenizer, request_.sampling.until);
+    stops_ = std::make_unique<StopStrings>(*context.tokenizer, request_.sampling);
     sequences_left_ = 1;
   } else {
     sequences_left_ = plan_.windows.size();
@@ -159,7 +159,7 @@ Generation Job::Answered() {
   generation.tokens_in = plan_.tokens_in;
   generation.truncated = plan_.truncated;
   if (request_.kind == RequestKind::kGenerateUntil) {
-    generation.text = stops_->Text(generated_);
+    stops_->Answer(generated_, finish_, &generation);
     generation.tokens_out = static_cast<int>(generated_.size());
     generation.undefined = undefined_;
   } else {

@@ -188,10 +188,12 @@ class NativeEngine : public Engine {
     }
     const std::string name = RequestName(request);
     RequestPlan plan = PlanRequest(request, checkpoint_->limits);
-    auto job = std::make_unique<Job>(answering_->context, tag, std::move(request), std::move(plan),
-                                     std::move(watch));
-    std::vector<std::unique_ptr<Sequence>> sequences = job->MakeSequences();
+    std::unique_ptr<Job> job;
+    std::vector<std::unique_ptr<Sequence>> sequences;
     try {
+      job = std::make_unique<Job>(answering_->context, tag, std::move(request), std::move(plan),
+                                  std::move(watch));
+      sequences = job->MakeSequences();
       for (const auto& sequence : sequences) answering_->scheduler.CheckFits(*sequence);
     } catch (Error& e) {
       e.AddContext(name);

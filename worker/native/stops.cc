@@ -1,21 +1,26 @@
 #include "worker/native/stops.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace evald::native {
 
-StopStrings::StopStrings(const Tokenizer& tokenizer, std::vector<std::string> until)
-    : tokenizer_(tokenizer), until_(std::move(until)) {
-  if (tokenizer.eos_id() >= 0) {
-    const std::string eos = tokenizer.Decode({tokenizer.eos_id()}, false);
-    if (std::find(until_.begin(), until_.end(), eos) == until_.end()) until_.push_back(eos);
+StopStrings::StopStrings(const Tokenizer& tokenizer, const SamplingParams& sampling)
+    : tokenizer_(tokenizer), until_(sampling.until) {
+  if (sampling.think_end.given()) thinking_.emplace(sampling.think_end, &tokenizer);
+  if (!thinking_) {
+    for (const std::string& text : until_) Add(text);
   }
-  for (const std::string& text : until_) {
-    stops_.push_back({text, tokenizer.Encode(text, false).size() + 2});
+  if (tokenizer.eos_id() >= 0) {
+    eos_ = tokenizer.Decode({tokenizer.eos_id()}, false);
+    const bool listed = std::find(until_.begin(), until_.end(), eos_) != until_.end();
+    if (thinking_ || !listed) Add(eos_);
   }
   std::stable_sort(stops_.begin(), stops_.end(),
                    [](const Stop& a, const Stop& b) { return a.lookback < b.lookback; });
+}
+
+void StopStrings::Add(const std::string& text) {
+  stops_.push_back({text, tokenizer_.Encode(text, false).size() + 2});
 }
 
 bool StopStrings::Reached(const std::vector<int32_t>& generated) const {
@@ -34,12 +39,18 @@ bool StopStrings::Reached(const std::vector<int32_t>& generated) const {
   return false;
 }
 
-std::string StopStrings::Text(const std::vector<int32_t>& generated) const {
+void StopStrings::Answer(const std::vector<int32_t>& generated, FinishReason reason,
+                         Generation* generation) const {
+  if (thinking_) {
+    return SetAnswer(thinking_->OfTokens(generated), until_, eos_, reason, generation);
+  }
   std::string text = tokenizer_.Decode(generated, true);
   for (const std::string& stop : until_) {
     if (!stop.empty()) text = text.substr(0, text.find(stop));
   }
-  return text;
+  if (!eos_.empty()) text = text.substr(0, text.find(eos_));
+  generation->text = std::move(text);
+  generation->finish = reason;
 }
 
 }  // namespace evald::native

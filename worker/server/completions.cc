@@ -91,7 +91,7 @@ int MaxTokens(const CompletionsStyle& style, const Request& request,
   }
   const auto& until = request.sampling.until;
   const bool ends_at_once = std::find(until.begin(), until.end(), "") != until.end();
-  return ends_at_once ? 1 : most;
+  return ends_at_once && !request.sampling.think_end.given() ? 1 : most;
 }
 
 int HexValue(std::string_view digits) {
@@ -186,17 +186,33 @@ Completion ParseWhole(std::string_view body) {
   return completion;
 }
 
-// lm_eval's postprocess_generated_text: the text is cut at each stop string in turn, the end
-// token's text among them.
-void TakeTextOfTokens(const Tokenizer& tokenizer, const std::vector<int32_t>& end_tokens,
-                      std::vector<std::string> until, Completion* completion) {
+// The generated tokens without the one of `end_tokens` that ended them.
+std::vector<int32_t> TokensOfText(const std::vector<int32_t>& end_tokens, Completion* completion) {
   std::vector<int32_t> ids = *completion->token_ids;
   if (completion->finish_reason == "stop" && !ids.empty()) {
     const bool listed = std::count(end_tokens.begin(), end_tokens.end(), ids.back()) > 0;
     completion->ended_by_eos = completion->ended_by_eos || listed;
     if (completion->ended_by_eos) ids.pop_back();
   }
-  if (tokenizer.eos_id() >= 0) until.push_back(tokenizer.Decode({tokenizer.eos_id()}, false));
+  return ids;
+}
+
+std::string EosText(const Tokenizer* tokenizer) {
+  const bool known = tokenizer != nullptr && tokenizer->eos_id() >= 0;
+  return known ? tokenizer->Decode({tokenizer->eos_id()}, false) : "";
+}
+
+FinishReason ReasonOf(const Completion& completion) {
+  if (completion.finish_reason == "length") return FinishReason::kLength;
+  return completion.ended_by_eos ? FinishReason::kEos : FinishReason::kStop;
+}
+
+// lm_eval's postprocess_generated_text: the text is cut at each stop string in turn, the end
+// token's text among them.
+void TakeTextOfTokens(const Tokenizer& tokenizer, const std::vector<int32_t>& end_tokens,
+                      std::vector<std::string> until, Completion* completion) {
+  const std::vector<int32_t> ids = TokensOfText(end_tokens, completion);
+  if (tokenizer.eos_id() >= 0) until.push_back(EosText(&tokenizer));
   std::string text = tokenizer.Decode(ids, true);
   bool cut = false;
   for (const std::string& stop : UsableStops(until)) {
@@ -230,7 +246,8 @@ Json GenerateBody(const CompletionsStyle& style, const Request& request, int pro
   if (settings.repetition_penalty != 1) body["repetition_penalty"] = settings.repetition_penalty;
   if (settings.min_new_tokens > 0) body["min_tokens"] = settings.min_new_tokens;
   if (style.send_seed) body["seed"] = SeedOf(style.seed, request);
-  std::vector<std::string> stops = UsableStops(sampling.until);
+  std::vector<std::string> stops;
+  if (!sampling.think_end.given()) stops = UsableStops(sampling.until);
   if (stops.size() > style.stops_max) stops.resize(style.stops_max);
   if (!stops.empty()) body["stop"] = stops;
   AddExtra(style, &body);
@@ -286,18 +303,19 @@ bool CutAtStop(const std::vector<std::string>& stops, std::string* text) {
 }
 
 Generation GenerationOf(const Request& request, Completion completion, const Tokenizer* tokenizer,
-                        const std::vector<int32_t>& end_tokens) {
+                        const std::vector<int32_t>& end_tokens, const ThinkingEnd* thinking) {
   const bool own_text = tokenizer != nullptr && completion.token_ids.has_value();
-  if (own_text) TakeTextOfTokens(*tokenizer, end_tokens, request.sampling.until, &completion);
+  const std::vector<std::string>& until = request.sampling.until;
   Generation generation;
-  generation.text = std::move(completion.text);
-  const bool cut = CutAtStop(request.sampling.until, &generation.text);
-  if (cut) {
-    generation.finish = FinishReason::kStop;
-  } else if (completion.finish_reason == "length") {
-    generation.finish = FinishReason::kLength;
+  if (thinking != nullptr) {
+    SplitText split = own_text ? thinking->OfTokens(TokensOfText(end_tokens, &completion))
+                               : thinking->OfText(completion.text);
+    SetAnswer(std::move(split), until, EosText(tokenizer), ReasonOf(completion), &generation);
   } else {
-    generation.finish = completion.ended_by_eos ? FinishReason::kEos : FinishReason::kStop;
+    if (own_text) TakeTextOfTokens(*tokenizer, end_tokens, until, &completion);
+    generation.text = std::move(completion.text);
+    const bool cut = CutAtStop(until, &generation.text);
+    generation.finish = cut ? FinishReason::kStop : ReasonOf(completion);
   }
   generation.tokens_in = completion.prompt_tokens >= 0
                              ? completion.prompt_tokens

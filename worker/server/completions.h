@@ -11,6 +11,7 @@
 #include "evald/json.h"
 #include "evald/request.h"
 #include "tokenizer/tokenizer.h"
+#include "worker/engine/thinking.h"
 
 /// Requests and replies of the completions API, as OpenAI's legacy /v1/completions defines it and
 /// vLLM, SGLang, llama-server and transformers serve offer it. Pure functions.
@@ -31,7 +32,9 @@ struct CompletionsStyle {
 /// The body of a generate_until request, with the settings that are in force: temperature, top_p,
 /// top_k, min_p, repetition_penalty and min_tokens are members of these names. Throws Error(kInput)
 /// naming a setting that no server takes, unless `extra` has it. max_length needs `prompt_tokens`,
-/// which also keeps a checkpoint's max_new_tokens within the context; -1: not known.
+/// which also keeps a checkpoint's max_new_tokens within the context; -1: not known. No stop
+/// strings are sent if the request says where thinking ends: the server would find them in the
+/// thinking.
 Json GenerateBody(const CompletionsStyle& style, const Request& request, int prompt_tokens = -1);
 /// The body that asks for the log-probabilities of the prompt `tokens` (echo), with one generated
 /// token, which is ignored: several servers refuse to generate none.
@@ -68,9 +71,11 @@ bool CutAtStop(const std::vector<std::string>& stops, std::string* text);
 
 /// The answer to a generate_until request. With `tokenizer`, the text is that of the reply's
 /// tokens, if the reply has them: without special tokens and the token of `end_tokens` that ended
-/// it, cut before each stop string in turn, as in the native engine. Null: the server's text.
+/// it, cut before each stop string in turn, as in the native engine. Null: the server's text. With
+/// `thinking`, the thinking is split from it before.
 Generation GenerationOf(const Request& request, Completion completion,
                         const Tokenizer* tokenizer = nullptr,
-                        const std::vector<int32_t>& end_tokens = {});
+                        const std::vector<int32_t>& end_tokens = {},
+                        const ThinkingEnd* thinking = nullptr);
 
 }  // namespace evald::server

@@ -76,6 +76,8 @@ class Dialect {
   }
   /// Members that every request for a text has.
   virtual Json GenerateExtra() const { return Json::object(); }
+  /// Whether the server knows `skip_special_tokens: false` in a request for a text.
+  virtual bool ShowsSpecialTokens() const { return false; }
   /// The ways in which the server scores, the cheapest first. Each is tried before it is used.
   virtual std::vector<std::unique_ptr<ScoringWay>> ScoringWays(const CompletionsStyle& style) const;
   /// The body of a question for the server's own tokens of a text, special ones included: POST

@@ -29,6 +29,32 @@ int PromptTokens(const PlanSetup& setup, const Request& request) {
              : -1;
 }
 
+// Finds where thinking ends. Texts of servers have no special tokens, unless the server is asked
+// for them; tokens show every end.
+void PlanThinking(const PlanSetup& setup, Plan* plan, Json* body) {
+  const Request& request = plan->request;
+  if (!request.sampling.think_end.given()) return;
+  try {
+    plan->thinking.emplace(request.sampling.think_end, setup.tokenizer);
+  } catch (Error& e) {
+    throw e.AddContext(NameOf(request));
+  }
+  const auto says = [&](const char* key, bool value) {
+    return body->contains(key) && (*body)[key] == value;
+  };
+  const bool shown = (says("return_token_ids", true) && setup.tokenizer != nullptr) ||
+                     says("skip_special_tokens", false);
+  if (!plan->thinking->special() || shown) return;
+  if (!setup.shows_special) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: think_end_token is {}, a special token, which servers leave out "
+                            "of texts",
+                            NameOf(request), ToLine(ToJson(request.sampling.think_end))),
+                "if the server knows the key, set engine.extra_body: {skip_special_tokens: false}");
+  }
+  (*body)["skip_special_tokens"] = false;
+}
+
 void PlanText(const PlanSetup& setup, Plan* plan) {
   Request& request = plan->request;
   plan->truncated =
@@ -37,6 +63,7 @@ void PlanText(const PlanSetup& setup, Plan* plan) {
   for (const auto& [key, value] : setup.extra.items()) {
     if (!body.contains(key)) body[key] = value;
   }
+  PlanThinking(setup, plan, &body);
   // A token has rarely over 100 bytes; its id and those of the prompt are sent back as well.
   const size_t tokens = static_cast<size_t>(body["max_tokens"].get<int>()) +
                         request.context_tokens.size() + request.context.size() / 8;

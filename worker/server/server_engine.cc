@@ -265,7 +265,7 @@ void ServerEngine::TakeText(const Item& item, const http_client::Response& reply
   Generation generation;
   try {
     generation = GenerationOf(plan.request, ParseCompletion(reply.body), serving_.setup().tokenizer,
-                              plan.end_tokens);
+                              plan.end_tokens, plan.thinking ? &*plan.thinking : nullptr);
   } catch (const Error& e) {
     return Retry(item, reply, e.what());
   }

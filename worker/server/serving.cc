@@ -42,6 +42,7 @@ Serving::Serving(const EngineOptions& options)
   style.seed = options.seed;
   style.extra = options_.extra_body;
   setup_.extra = server_.dialect().GenerateExtra();
+  setup_.shows_special = server_.dialect().ShowsSpecialTokens();
 }
 
 int Serving::concurrency() const {

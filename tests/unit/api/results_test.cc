@@ -72,6 +72,7 @@ TEST_F(ResultsTest, SamplesComeByPage) {
   const Json sample = page["samples"][0];
   EXPECT_EQ(sample["prompt"], "Q: 20");
   EXPECT_EQ(sample["answers"], Json::parse(R"([["answer 20"]])"));
+  EXPECT_TRUE(sample["thinking"].is_null());
   EXPECT_EQ(sample["scores"]["exact_match"], 1.0);
   EXPECT_EQ(sample["correct"], true);
   EXPECT_EQ(sample["target"], "20");
@@ -205,6 +206,7 @@ TEST(SampleText, ALongLineIsNotHeld) {
   Json line = {{"doc_id", 0}, {"doc", Json::object()}, {"target", "t"}};
   line["arguments"]["gen_args_0"] = {{"arg_0", "Q"}, {"arg_1", {{"until", Json::array()}}}};
   line["resps"] = Json::array({std::vector<std::string>(2000, text)});
+  line["evald_thinking"] = {{"So...</think>"}};
   line["filtered_resps"] = {text};
   line.update({{"filter", "none"}, {"metrics", {"exact_match"}}, {"exact_match", 1.0}});
   std::ofstream(folder.path() / "samples_t.jsonl") << ToLine(line) << "\n";
@@ -225,6 +227,7 @@ TEST(SampleText, ALongLineIsNotHeld) {
   ASSERT_EQ(sent.size(), bytes);
   const Json sample = Json::parse(sent);
   EXPECT_EQ(sample["answers"], line["resps"]);
+  EXPECT_EQ(sample["thinking"], line["evald_thinking"]);
   EXPECT_EQ(sample["prompt"], "Q");
   EXPECT_EQ(sample["continuations"], Json::array());
   EXPECT_EQ(sample["scores"], Json({{"exact_match", 1.0}}));

@@ -53,6 +53,23 @@ TEST(ChatTemplate, RendersWhatTransformersRenders) {
   });
 }
 
+TEST(ChatTemplate, ArgumentsAreVariables) {
+  const ChatTemplate plain(
+      "{{ bos_token }}{% if enable_thinking is defined and not enable_thinking %}off{% endif %}"
+      "{{ effort | default('none') }}{{ messages[0].content }}",
+      {{"bos_token", "<s>"}}, std::nullopt, "here");
+  EXPECT_EQ(plain.Render(kHello, true), "<s>noneHello");
+  EXPECT_FALSE(plain.Identity().contains("arguments")) << "keys of plain prompts stay as they are";
+  const ChatTemplate off = plain.WithArguments({{"enable_thinking", false}});
+  EXPECT_EQ(off.Render(kHello, true), "<s>offnoneHello");
+  const ChatTemplate low = off.WithArguments({{"effort", "low"}, {"bos_token", "<b>"}});
+  EXPECT_EQ(low.Render(kHello, true), "<b>offlowHello") << "an argument goes before a token's name";
+  EXPECT_EQ(low.Identity()["arguments"].size(), 3u);
+  EXPECT_NE(low.Identity(), off.Identity());
+  EXPECT_TRUE(plain.Mentions("enable_thinking"));
+  EXPECT_FALSE(plain.Mentions("reasoning_effort"));
+}
+
 TEST(ChatTemplate, LeavesTheSystemMessageOutWhereTheHarnessDoes) {
   ForEachLine("harness.jsonl", [](const ChatTemplate& chat, const Json& line) {
     if (line.contains("error")) {

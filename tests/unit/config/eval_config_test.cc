@@ -87,6 +87,9 @@ TEST(EvalConfig, AMisplacedKeyIsSentWhereItBelongs) {
        "unknown key 'num_fewshot'; it belongs to an entry of 'tasks', as in tasks: [{task: gsm8k, "
        "num_fewshot: 5}]"},
       {"model: /tmp\n", "unknown key 'model'; here this is 'checkpoint'"},
+      {"enable_thinking: true\n",
+       "unknown key 'enable_thinking'; it belongs to 'engine', or to an entry of 'tasks', as in "
+       "tasks: [{task: gsm8k, enable_thinking: true}]"},
       {"model_args: /tmp\n", "unknown key 'model_args'; valid keys here: "},
       {"temperature: 1\n",
        "unknown key 'temperature'; it belongs to 'generation_kwargs' in an entry of 'tasks'"},
@@ -243,6 +246,83 @@ TEST(EvalConfig, GenerationSettingsOfTheCheckpointAreIgnoredWhereItSays) {
                       "/somewhere/eval.yaml", {});
   EXPECT_TRUE(emulated.engine.settings.empty());
   EXPECT_FALSE(ToJson(emulated, true).contains("generation_config"));
+}
+
+constexpr const char* kThinker =
+    "checkpoint: /tmp\n"
+    "chat_template: true\n"
+    "engine: {name: native, enable_thinking: true, think_end_token: </think>}\n"
+    "tasks:\n";
+
+EvalConfig ReadThinker(const std::string& tasks) {
+  return ParseEvalConfig(kThinker + tasks, "/somewhere/eval.yaml", {});
+}
+
+TEST(EvalConfig, TasksThinkAsTheEngineDoesUnlessTheySayOtherwise) {
+  const EvalConfig config = ReadThinker(
+      "  - gsm8k\n"
+      "  - {task: mmlu, enable_thinking: false}\n"
+      "  - {task: mbpp, enable_thinking: false, think_end_token: x}\n"
+      "  - {task: humaneval, think_end_token: 7}\n");
+  ASSERT_EQ(config.tasks.size(), 4u);
+  EXPECT_EQ(config.tasks[0].enable_thinking, true);
+  EXPECT_EQ(config.tasks[0].think_end.text, "</think>");
+  EXPECT_EQ(config.tasks[1].enable_thinking, false);
+  EXPECT_FALSE(config.tasks[1].think_end.given()) << "stop strings end its answers as they come";
+  EXPECT_EQ(config.tasks[2].think_end.text, "x");
+  EXPECT_EQ(config.tasks[3].enable_thinking, true);
+  EXPECT_EQ(config.tasks[3].think_end.token, 7);
+  EXPECT_TRUE(config.engine.settings.empty())
+      << "workers serve every run, whether it thinks or not";
+  EXPECT_EQ(config.engine.think_end.text, "</think>");
+}
+
+TEST(EvalConfig, ThinkingDecidesScores) {
+  const auto deciding = [](const std::string& tasks) { return ToJson(ReadThinker(tasks), true); };
+  EXPECT_EQ(deciding("  - gsm8k\n")["tasks"][0],
+            (Json{{"task", "gsm8k"}, {"enable_thinking", true}, {"think_end_token", "</think>"}}));
+  EXPECT_NE(deciding("  - gsm8k\n"), deciding("  - {task: gsm8k, think_end_token: 7}\n"));
+  EXPECT_NE(deciding("  - gsm8k\n"), deciding("  - {task: gsm8k, enable_thinking: false}\n"));
+  const auto with = [](const std::string& arguments) {
+    return ToJson(ParseEvalConfig(
+                      std::string(kThinker) + "  - gsm8k\nchat_template_args: " + arguments + "\n",
+                      "/somewhere/eval.yaml", {}),
+                  true)["prompts"];
+  };
+  EXPECT_EQ(with("{reasoning_effort: low}")["chat_template_args"]["reasoning_effort"], "low");
+  EXPECT_FALSE(with("{}").contains("chat_template_args"));
+}
+
+TEST(EvalConfig, ThinkingThatCannotBeIsRefused) {
+  const auto problem = [](const std::string& engine, const std::string& more = "") {
+    return ProblemOf("checkpoint: /tmp\nchat_template: true\nengine: " + engine +
+                     "\ntasks: [gsm8k]\n" + more);
+  };
+  EXPECT_EQ(problem("{think_end_token: </think>}"), "");
+  EXPECT_EQ(problem("{enable_thinking: false}"), "");
+  for (const char* bad : {"\"\"", "-1", "1.5", "[a]", "true", "2147483648", "{a: b}"}) {
+    EXPECT_THAT(problem(fmt::format("{{think_end_token: {}}}", bad)),
+                AllOf(StartsWith("/somewhere/eval.yaml:3: key 'engine.think_end_token': found "),
+                      HasSubstr("expected a text such as \"</think>\", or the id of a token")))
+        << bad;
+  }
+  EXPECT_THAT(problem("{enable_thinking: perhaps}"),
+              HasSubstr("key 'engine.enable_thinking': found 'perhaps', expected true or false"));
+  EXPECT_THAT(problem("{enable_thinking: true}"),
+              AllOf(StartsWith("/somewhere/eval.yaml:3: key 'engine.enable_thinking': is true, but "
+                               "'think_end_token' is absent"),
+                    HasSubstr("name what ends the thinking")));
+  EXPECT_THAT(ProblemOf("checkpoint: /tmp\ntasks: [{task: gsm8k, enable_thinking: false}]\n"),
+              AllOf(StartsWith("/somewhere/eval.yaml:2: task 'gsm8k': key 'enable_thinking'"),
+                    HasSubstr("'chat_template' is not set")));
+  EXPECT_THAT(problem("{think_end: x}"), HasSubstr("unknown key"));
+  EXPECT_THAT(problem("{}", "chat_template_args: [1]\n"), HasSubstr("expected a mapping"));
+  EXPECT_THAT(problem("{}", "chat_template_args: {enable_thinking: true}\n"),
+              HasSubstr("give it as 'engine.enable_thinking'"));
+  EXPECT_THAT(problem("{}", "chat_template_args: {messages: 1}\n"),
+              HasSubstr("has 'messages', which transformers gives a template itself"));
+  EXPECT_THAT(ProblemOf("checkpoint: /tmp\ntasks: [gsm8k]\nchat_template_args: {a: 1}\n"),
+              HasSubstr("'chat_template' is not set"));
 }
 
 TEST(EvalConfig, DevicesAreAskedForByNameOrCounted) {

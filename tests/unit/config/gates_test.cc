@@ -57,6 +57,38 @@ rules:
   EXPECT_EQ(json["rules"][1]["confident"], true);
 }
 
+TEST_F(Gates, BoundTruncatedAnswers) {
+  const GatePolicy policy = Read(R"(truncated: {max: 0.02, tier: advisory}
+rules: [{task: math, metric: truncated, max: 0.1}]
+)");
+  ASSERT_EQ(policy.gates.size(), 2U);
+  EXPECT_TRUE(policy.gates[0].IsOfTruncated());
+  EXPECT_EQ(policy.gates[0].task, kEveryTask);
+  EXPECT_EQ(policy.gates[0].name, "every task truncated: max 0.02");
+  EXPECT_EQ(policy.gates[0].tier, Tier::kAdvisory);
+  EXPECT_EQ(policy.gates[0].kind, GateKind::kMax);
+  EXPECT_EQ(policy.gates[1].name, "math truncated: max 0.1");
+  EXPECT_TRUE(policy.gates[1].IsOfTruncated());
+  EXPECT_FALSE(policy.NeedsBaseline());
+  EXPECT_EQ(ToJson(GatePolicyFromJson(ToJsonWithPlaces(policy), "json")), ToJson(policy));
+  EXPECT_EQ(Read("truncated: {max: 0}\n").gates.size(), 1U) << "no other rule is needed";
+
+  EXPECT_THAT(
+      Refusal("truncated: {}\n"),
+      HasSubstr("gates.yaml:1: key 'truncated.max': is absent, expected a share from 0 to 1"));
+  EXPECT_THAT(Refusal("truncated: {max: 2}\n"), HasSubstr("key 'truncated.max': found '2'"));
+  EXPECT_THAT(Refusal("truncated: 0.02\n"), HasSubstr("expected a mapping"));
+  EXPECT_THAT(Refusal("truncated: {min: 0.02}\n"), HasSubstr("unknown key 'truncated.min'"));
+  const auto rule = [&](const std::string& keys) {
+    return Refusal("rules: [{task: math, metric: truncated, " + keys + "}]\n");
+  };
+  EXPECT_THAT(rule("min: 0.1"), HasSubstr("'truncated' takes max, a share from 0 to 1"));
+  EXPECT_THAT(rule("max: 1.1"), HasSubstr("'truncated' takes max, a share from 0 to 1"));
+  EXPECT_THAT(rule("max_drop: 0.1"), HasSubstr("'truncated' takes max"));
+  EXPECT_THAT(rule("max: 0.1, filter: strict"), HasSubstr("is the same for every filter"));
+  EXPECT_THAT(rule("max: 0.1, confident: true"), HasSubstr("is counted, not estimated"));
+}
+
 TEST_F(Gates, ComeBackFromTheirJson) {
   const GatePolicy policy = Read(R"(baseline: runs/last
 alpha: 0.1

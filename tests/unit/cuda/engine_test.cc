@@ -7,6 +7,7 @@
 
 #include "evald/error.h"
 #include "tests/unit/native/native_test_util.h"
+#include "tokenizer/tokenizer.h"
 #include "worker/native/cuda/cuda_backend.h"
 
 namespace evald::native::cuda {
@@ -96,6 +97,32 @@ TEST(AheadEngineTest, GenerationSettingsAreTheProcessors) {
   }
 }
 
+// Stop strings stand in the thinking, and the end is a text, or a token that the model generates.
+TEST(AheadEngineTest, ThinkingIsTheProcessors) {
+  const auto processor = LoadedEngine(GoldenPath("linear"));
+  const Generation said = AnswerAll(processor.get(), {GenerateRequest("The answer is", {}, 16)})[0];
+  const auto tokenizer = Tokenizer::Load(GoldenPath("linear"));
+  const std::vector<int32_t> tokens = tokenizer->Encode(said.text, false);
+  ASSERT_GT(tokens.size(), 8U);
+  std::vector<Request> requests;
+  for (const ThinkEnd& end :
+       {ThinkEnd{"never said", -1}, ThinkEnd{"", tokens[4]}, ThinkEnd{"", tokens[8]}}) {
+    requests.push_back(GenerateRequest("The answer is", {said.text.substr(2, 1)}, 16));
+    requests.back().doc_id = static_cast<int64_t>(requests.size());
+    requests.back().sampling.think_end = end;
+  }
+  const auto expected = AnswerAll(processor.get(), requests);
+  for (const Json& settings : {Json{{"ahead", false}}, Json::object()}) {
+    const auto engine = GpuEngine(GoldenPath("linear"), settings);
+    const auto answers = AnswerAll(engine.get(), requests);
+    for (size_t i = 0; i < answers.size(); ++i) {
+      EXPECT_EQ(ToJson(answers[i]), ToJson(expected[i])) << settings;
+      EXPECT_EQ(answers[i].tokens_out, 16) << "no stop string ended it";
+    }
+  }
+  EXPECT_FALSE(expected[1].thinking.empty() && expected[2].thinking.empty());
+}
+
 // The next sequence enters while the device still computes the last row of the sequence before it
 // in vain.
 TEST(AheadEngineTest, OneAtATime) {
@@ -143,17 +170,18 @@ void ExpectAlike(const std::vector<TokenReport>& found, const std::vector<TokenR
   }
 }
 
-// The reports on tokens are those of the processor, whoever chooses the tokens.
+// The reports on tokens are those of the processor, whoever chooses the tokens. Both compute in
+// fp32.
 TEST(AheadEngineTest, ReportsOnTokensAreTheProcessors) {
   std::vector<Request> requests = SomeRequests();
   std::erase_if(requests,
                 [](const Request& r) { return r.kind == RequestKind::kLoglikelihoodRolling; });
   requests.push_back(GenerateRequest("The answer is", {}, 6));
   requests.back().sampling.settings = {{"repetition_penalty", 1.2}};
-  const auto processor = LoadedEngine(GoldenPath("llama3"));
+  const auto processor = LoadedEngine(GoldenPath("linear"));
   for (const int top : {TokenWatch::kNoLogProbabilities, 0, 1, 4}) {
     const auto expected = WatchAll(processor.get(), requests, top);
-    const auto engine = GpuEngine(GoldenPath("llama3"), Json::object());
+    const auto engine = GpuEngine(GoldenPath("linear"), Json::object());
     const auto found = WatchAll(engine.get(), requests, top);
     for (size_t i = 0; i < requests.size(); ++i) {
       EXPECT_EQ(found[i].generation.text, expected[i].generation.text);

@@ -107,6 +107,23 @@ TEST(Requests, PreparedPromptsAreKeptApart) {
   EXPECT_EQ(folders.size(), 6u);
 }
 
+// The template of qwen3 writes empty thinking into the prompt if thinking is switched off.
+TEST(Requests, ThinkingIsAnArgumentOfTheChatTemplate) {
+  const TemporaryFolder scratch;
+  PrepareOptions options;
+  options.cache_dir = scratch.path();
+  options.prompts = Chat("qwen3", true);
+  const TaskRegistry registry({kGolden / "made_up"});
+  const auto prompt = [&](std::optional<bool> enable_thinking) {
+    TaskRequest request{"made_up_choice_strings"};
+    if (enable_thinking) request.enable_thinking = *enable_thinking;
+    const LeafTask leaf = registry.Resolve({request}).leaves.at(0);
+    return PreparedTask(PrepareTask(leaf, options)).Requests(0, 1).at(0).context;
+  };
+  const std::string plain = prompt(std::nullopt), off = prompt(false);
+  EXPECT_EQ(off, plain + "<think>\n\n</think>\n\n");
+}
+
 TEST(Requests, BuiltInTasksAreTheHarnesss) {
   if (!fs::exists(DataDir() / "gsm8k")) {
     GTEST_SKIP() << "no benchmark data at " << DataDir() << " (set EVALD_DATA_DIR)";

@@ -154,6 +154,32 @@ TEST(TaskRegistry, ATaskHasOneSetOfSettings) {
                         "eval.yaml:3; keep one"));
 }
 
+TEST(TaskRegistry, ThinkingIsForTasksThatGenerate) {
+  const TaskRegistry registry({});
+  TaskRequest request = Named("mmlu_anatomy");
+  request.enable_thinking = true;
+  request.think_end.text = "</think>";
+  EXPECT_THAT(RefusalOf([&] { registry.Resolve({request}); }),
+              AllOf(HasSubstr("the task 'mmlu_anatomy' scores log-likelihoods"),
+                    HasSubstr("tasks: [{task: mmlu_anatomy, enable_thinking: false}]"),
+                    HasSubstr("eval.yaml:3")));
+  request.name = "mmlu_stem";
+  EXPECT_THAT(RefusalOf([&] { registry.Resolve({request}); }),
+              HasSubstr("tasks: [{task: mmlu_stem, enable_thinking: false}]"));
+  request.name = "gsm8k";
+  const auto state = registry.Resolve({request}).leaves.at(0).state;
+  EXPECT_EQ(state->enable_thinking, true);
+  EXPECT_EQ(state->think_end.text, "</think>");
+  // Neither switched off nor with an end alone does thinking keep a task from being scored.
+  request.name = "mmlu_anatomy";
+  request.enable_thinking = false;
+  EXPECT_EQ(registry.Resolve({request}).leaves.size(), 1u);
+  request.enable_thinking.reset();
+  EXPECT_EQ(registry.Resolve({request}).leaves.size(), 1u);
+  EXPECT_THAT(CaughtText([&] { registry.Resolve({Named("mmlu_anatomy"), request}); }),
+              HasSubstr("is asked for twice, with other settings"));
+}
+
 TEST(TaskRegistry, ABadFileIsPassedOverUnlessItIsAskedFor) {
   const TemporaryFolder scratch;
   constexpr const char* kRest =
@@ -287,6 +313,16 @@ TEST(Prepare, KeysAndReuse) {
   zero.num_fewshot = 0;
   keys.insert(prepare(zero));
   EXPECT_EQ(keys.size(), 5u);
+  for (const ThinkEnd& end : {ThinkEnd{"</think>", -1}, ThinkEnd{"", 7}}) {
+    TaskRequest thinks = Named("t");
+    thinks.think_end = end;
+    const auto folder = prepare(thinks);
+    keys.insert(folder);
+    const PreparedTask task(folder);
+    EXPECT_EQ(task.Requests(0, 1).at(0).sampling.think_end, end);
+    EXPECT_EQ(task.task()["sources"]["thinking"], (Json{{"think_end_token", ToJson(end)}}));
+  }
+  EXPECT_EQ(keys.size(), 7u);
   const PreparedTask task(first);
   EXPECT_EQ(task.name(), "t");
   EXPECT_EQ(task.document_count(), 2);

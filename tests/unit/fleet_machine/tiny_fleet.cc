@@ -169,8 +169,9 @@ void TinyFleet::OnTrialBeat(const std::string& worker, const HeldTrial& held, in
                             int64_t since) {
   const auto run = runs.find(held.run);
   if (run == runs.end() || run->second.view.ending) return;
-  run->second.machine.Progressed(NumberOf(worker), held.trial, held.attempt, done,
-                                 static_cast<double>(now - since) / 1e6, now);
+  run->second.machine.Progressed(
+      NumberOf(worker), {held.trial, held.attempt, done, static_cast<double>(now - since) / 1e6},
+      now);
   Changed(held.run);
 }
 

@@ -199,9 +199,11 @@ TEST_F(PreparerTest, AnInputComesOutAsItWentIn) {
   task.limit = 3;
   task.repeats = 2;
   task.generation_kwargs = {{"until", {"x"}}};
+  task.enable_thinking = false;
+  task.think_end.token = 7;
   input.tasks = {task, TaskRequest{"u"}};
   input.task_dirs = {"/a", "/b"};
-  input.prompts = {true, "named", ChatDate{86400, false}, "Be brief.", false};
+  input.prompts = {true, "named", ChatDate{86400, false}, "Be brief.", false, {{"effort", "low"}}};
   input.roots = ReadRoots({"/r", "/s"});
   input.limits = {1, 2, 3, 4, 5.5};
   input.threads = 7;
@@ -223,6 +225,11 @@ TEST_F(PreparerTest, AnInputComesOutAsItWentIn) {
   EXPECT_EQ(back.roots.folders(), input.roots.folders());
   EXPECT_EQ(back.tasks[0].limit, 3);
   EXPECT_FALSE(back.tasks[1].limit.has_value());
+  EXPECT_EQ(back.tasks[0].enable_thinking, false);
+  EXPECT_EQ(back.tasks[0].think_end, task.think_end);
+  EXPECT_FALSE(back.tasks[1].enable_thinking.has_value());
+  EXPECT_FALSE(back.tasks[1].think_end.given());
+  EXPECT_EQ(back.prompts.template_arguments, (Json{{"effort", "low"}}));
   EXPECT_EQ(back.limits.seconds, 5.5);
   EXPECT_EQ(back.judge.policy.gates.at(0).where, "eval.yaml:7");
   EXPECT_EQ(back.judge.policy.gates.at(0).Place("metric"),

@@ -35,6 +35,32 @@ Generation ThereAndBack(const Generation& generation) {
   return GenerationFromJson(ParseJson(ToLine(ToJson(generation)), "line"), "line");
 }
 
+TEST(GenerationCodec, ThinkingIsKeptBesideTheAnswer) {
+  Generation generation;
+  generation.text = "42";
+  EXPECT_FALSE(ToJson(generation).contains("thinking")) << "lines of other models stay as they are";
+  generation.thinking = "So...</think>\n";
+  const Generation back = GenerationFromJson(ToJson(generation), "here");
+  EXPECT_EQ(back.thinking, generation.thinking);
+  EXPECT_EQ(back.text, "42");
+  EXPECT_FALSE(IsTruncatedAnswer(back));
+  generation.finish = FinishReason::kLength;
+  EXPECT_TRUE(IsTruncatedAnswer(generation));
+  generation.kind = RequestKind::kLoglikelihood;
+  EXPECT_FALSE(IsTruncatedAnswer(generation));
+}
+
+TEST(SamplingCodec, TheEndOfThinkingIsATextOrAnId) {
+  SamplingParams sampling;
+  EXPECT_FALSE(ToJson(sampling).contains("think_end_token"));
+  for (const ThinkEnd& end : {ThinkEnd{"</think>", -1}, ThinkEnd{"", 0}, ThinkEnd{"", 151668}}) {
+    sampling.think_end = end;
+    EXPECT_EQ(SamplingFromJson(ToJson(sampling), "here").think_end, end);
+  }
+  EXPECT_THROW(SamplingFromJson({{"think_end_token", ""}}, "here"), Error);
+  EXPECT_THROW(SamplingFromJson({{"think_end_token", nullptr}}, "here"), Error);
+}
+
 TEST(GenerationCodec, ATextKeepsItsLine) {
   Generation generation;
   generation.doc_id = 12;

@@ -117,6 +117,21 @@ TEST(Table, IsAlignedByDisplayWidth) {
   EXPECT_THAT(table, HasSubstr("\n  Sümme"));
 }
 
+TEST(Table, TruncatedAnswersHaveAColumnIfThereAreAny) {
+  ResultsInput input = Input();
+  EXPECT_EQ(ResultsTable(BuildResults(input)).find("Truncated"), std::string::npos);
+  const auto count = [](int truncated) {
+    return Json{{"answers", 4}, {"truncated", truncated}, {"share", truncated / 4.0}};
+  };
+  input.evald["truncated_answers"] = {{"sums", count(0)}};
+  EXPECT_EQ(ResultsTable(BuildResults(input)).find("Truncated"), std::string::npos);
+  input.evald["truncated_answers"] = {{"sums", count(1)}, {"code", count(0)}};
+  const std::string table = ResultsTable(BuildResults(input));
+  EXPECT_THAT(table, HasSubstr("Truncated"));
+  EXPECT_THAT(table, HasSubstr("1 of 4"));
+  EXPECT_THAT(table, HasSubstr("0 of 4"));
+}
+
 TEST(Samples, OneLinePerFilterAndDocument) {
   const TemporaryFolder scratch;
   const TaskDefinition task = test::AnswerTask();

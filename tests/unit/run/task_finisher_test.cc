@@ -119,6 +119,35 @@ TEST_F(TaskFinisherTest, LongAnswersToADocumentAreNotHeldTogether) {
   EXPECT_EQ(samples[1]["filtered_resps"], Json::array({text}));
 }
 
+// The task has two filters, for each of which the answers are read once.
+TEST_F(TaskFinisherTest, TruncatedAnswersAreCountedOnce) {
+  const std::filesystem::path folder = scratch_.path();
+  TaskDefinition task = test::AnswerTask();
+  task.repeats = 3;
+  test::PrepareAnswers(task, 1, folder / "prepared");
+  FinishedTask finished{.definition = task, .prepared = folder / "prepared"};
+  std::string lines;
+  for (int i = 0; i < 3; ++i) {
+    Generation answer = test::Answer(0, "42", i);
+    if (i > 0) answer.finish = FinishReason::kLength;
+    lines += test::Line(answer);
+  }
+  test::WriteText(folder / "generations.jsonl", lines);
+  finished.generation_files = {{folder / "generations.jsonl", HashHex(lines)}};
+  ScoredDocument score;
+  for (const char* filter : {"strict", "flexible"})
+    score.filters.push_back({filter, Json::array({"42"}), {{"exact_match", 1.0}}, {}});
+  lines = ToLine(ToJson(score)) + "\n";
+  test::WriteText(folder / "scores.jsonl", lines);
+  finished.score_files = {{folder / "scores.jsonl", HashHex(lines)}};
+  finished.generation_of = finished.score_of = {0};
+  finished.samples = folder / "samples.jsonl";
+  finished.bootstrap_iters = 0;
+  const TaskResult result = AggregateFinished(finished);
+  EXPECT_EQ(result.texts, 3);
+  EXPECT_EQ(result.truncated_answers, 2);
+}
+
 TEST_F(TaskFinisherTest, WhatIsUnderWayEndsWithTheFinisher) {
   auto finisher = std::make_unique<TaskFinisher>(&loop_);
   finisher->Submit(Endless("ada"), [](const TaskResult&) { FAIL(); }, [](const Error&) {});

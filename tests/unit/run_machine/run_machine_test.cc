@@ -69,7 +69,7 @@ TEST(RunMachine, AReportOfAnotherProcessChangesNothing) {
   EXPECT_FALSE(machine.TrialFailed("liar"_p, lease.trial, lease.attempt, "made up", false));
   EXPECT_FALSE(machine.RequestRefused("liar"_p, lease.trial, lease.attempt, 0, "made up"));
   EXPECT_FALSE(machine.Shortened("liar"_p, lease.trial, lease.attempt, 0, 0, 1));
-  machine.Progressed("liar"_p, lease.trial, lease.attempt, 5, 0, 0);
+  machine.Progressed("liar"_p, {lease.trial, lease.attempt, 5, 0}, 0);
   EXPECT_EQ(machine.under_way()[0], 0);
   EXPECT_TRUE(machine.SliceReported("w"_p, lease.trial, lease.attempt, 0, {0, 5}));
   EXPECT_TRUE(machine.TrialDone("w"_p, lease.trial, lease.attempt));
@@ -427,7 +427,7 @@ struct Straggler {
     machine.Plan(setup);
     lease = *machine.LeaseTrial("slow"_p, 0);
     EXPECT_EQ(lease.slices[0].documents, (DocumentRange{0, 10}));
-    machine.Progressed("slow"_p, lease.trial, lease.attempt, 0, 1, kSecond);
+    machine.Progressed("slow"_p, {lease.trial, lease.attempt, 0, 1}, kSecond);
   }
   static constexpr int64_t kSecond = 1'000'000;
   // Ten documents of a second each and a lease. The trial is late after twice that time and a
@@ -455,7 +455,7 @@ TEST(RunMachine, ATrialOfWhichOnlyHeartbeatsComeGoesToWhoIsIdle) {
   for (int64_t done = 0; !backup && now < 7200 * kSecond; now += kSecond) {
     done += now % (20 * kSecond) == 0 ? 1 : 0;
     for (const TrialLease& lease : leases)
-      machine.Progressed("liar"_p, lease.trial, lease.attempt, std::min<int64_t>(done, 3), 0.2,
+      machine.Progressed("liar"_p, {lease.trial, lease.attempt, std::min<int64_t>(done, 3), 0.2},
                          now);
     machine.Steal("idle"_p, now);
     backup = machine.LeaseBackup("idle"_p, now);
@@ -589,7 +589,7 @@ TEST(RunMachine, AnIdleWorkerIsGivenHalfOfWhatAnotherHasNotBegun) {
   ASSERT_EQ(lease.slices[0].documents, (DocumentRange{0, 100}));
   EXPECT_TRUE(machine.Steal("idle"_p, 0).empty()) << "nobody has said how far it is";
   // 18 documents, and 2 in the engine
-  machine.Progressed("slow"_p, lease.trial, lease.attempt, 36, 0, 1'000'000);
+  machine.Progressed("slow"_p, {lease.trial, lease.attempt, 36, 0}, 1'000'000);
   const auto orders = machine.Steal("idle"_p, 1'000'000);
   ASSERT_EQ(orders.size(), 1u);
   EXPECT_EQ(orders[0].worker, "slow"_p);
@@ -601,9 +601,35 @@ TEST(RunMachine, AnIdleWorkerIsGivenHalfOfWhatAnotherHasNotBegun) {
       << "more was begun than believed";
   EXPECT_TRUE(machine.Steal("idle"_p, 1'200'000).empty()) << "there is something to lease";
   EXPECT_EQ(machine.LeaseTrial("idle"_p, 1'200'000)->slices[0].documents, (DocumentRange{70, 100}));
-  machine.Progressed("slow"_p, lease.trial, lease.attempt, 138, 0, 1'300'000);
+  machine.Progressed("slow"_p, {lease.trial, lease.attempt, 138, 0}, 1'300'000);
   EXPECT_TRUE(machine.Steal("third"_p, 1'300'000).empty())
       << "all is begun, and of the other's nothing is known";
+}
+
+// A heartbeat may be about several trials. Those of another worker are passed over.
+TEST(RunMachine, AHeartbeatAboutSeveralTrialsCountsForThoseThatTheWorkerHolds) {
+  RunMachine machine({}, {});
+  machine.SetTasks({{"t", 100}});
+  PlanSetup setup;  // documents of a second each
+  setup.devices = 1;
+  setup.places = 2;
+  setup.costs = {0.1, 0.01, 40};
+  machine.Plan(setup);
+  std::vector<TrialLease> leases;
+  std::vector<TrialProgress> heartbeat;
+  while (const auto lease = machine.LeaseTrial(leases.empty() ? "other"_p : "slow"_p, 0)) {
+    leases.push_back(*lease);
+    heartbeat.push_back({lease->trial, lease->attempt, 3, 0});
+  }
+  ASSERT_GT(leases.size(), 2u);
+  machine.Progressed("slow"_p, heartbeat, 1'000'000);
+  EXPECT_EQ(machine.under_way()[0], 3 * static_cast<int64_t>(leases.size() - 1));
+  const auto orders = machine.Steal("idle"_p, 1'000'000);
+  ASSERT_FALSE(orders.empty());
+  for (const ShortenOrder& order : orders) {
+    EXPECT_EQ(order.worker, "slow"_p);
+    EXPECT_NE(order.trial, leases[0].trial);
+  }
 }
 
 TEST(RunMachine, WhatIsMeasuredCorrectsWhatIsExpected) {

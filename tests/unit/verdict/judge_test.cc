@@ -1,4 +1,5 @@
 // Policies applied to results with samples, and the reports about their outcomes.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,6 +59,10 @@ class Side {
         {"metric_list", {{{"metric", metric}, {"aggregation", aggregation}}}}};
     return *this;
   }
+  Side& Texts(const std::string& task, int64_t answers, int64_t truncated) {
+    results_["evald"]["truncated_answers"][task] = {{"answers", answers}, {"truncated", truncated}};
+    return *this;
+  }
   Side& Group(const std::string& name, const std::vector<std::string>& tasks, double value) {
     results_["results"][name] = {{"acc,none", value}};
     results_["group_subtasks"][name] = tasks;
@@ -108,6 +113,64 @@ TEST_F(Judging, ThePointDecidesAMinimumUnlessAskedForConfidence) {
   EXPECT_EQ(verdict.gates[2].outcome, Outcome::kFail);
   EXPECT_EQ(verdict.gates[3].outcome, Outcome::kPass);
   EXPECT_EQ(verdict.status, ExitStatus::kGateFailed) << "failed goes before inconclusive";
+}
+
+TEST_F(Judging, TruncatedAnswersAreBoundedByTask) {
+  const auto candidate = [&] {
+    return Candidate()
+        .Task("a", Ones(10))
+        .Task("b", Ones(10))
+        .Task("choice", Ones(10))
+        .Group("g", {"a", "b"}, 1.0)
+        .Texts("a", 100, 3)
+        .Texts("b", 50, 0);
+  };
+  const auto run = [&](const std::string& gates) {
+    const auto file = scratch_.path() / "gates.yaml";
+    WriteFileAtomic(file, gates);
+    ResultSet mine = candidate().Set();
+    return Judge(ReadGatesFile(file), &mine, nullptr, ExitStatus::kDone, {});
+  };
+  const Verdict met = run("truncated: {max: 0.03}\n");
+  EXPECT_EQ(met.status, ExitStatus::kDone);
+  EXPECT_EQ(met.gates[0].candidate, 0.03) << "that of the task with the largest share";
+  const Verdict failed = run("truncated: {max: 0.02}\n");
+  EXPECT_EQ(failed.status, ExitStatus::kGateFailed);
+  EXPECT_EQ(failed.gates[0].cause,
+            "above the maximum of 0.02: a: 3 of 100 answers (3.0 %) ran into max_gen_toks");
+  EXPECT_EQ(ToJson(failed)["gates"][0]["task"], "*");
+  // A task's own gate takes the place of the one for every task, also by way of its group.
+  for (const char* own : {"a", "g"}) {
+    const Verdict both = run(fmt::format(
+        "truncated: {{max: 0.02}}\nrules: [{{task: {}, metric: truncated, max: 0.05}}]\n", own));
+    EXPECT_EQ(both.status, ExitStatus::kDone) << own;
+  }
+  EXPECT_EQ(run("rules: [{task: g, metric: truncated, max: 0.019}]\n").gates[0].outcome,
+            Outcome::kFail)
+      << "3 of 150";
+  EXPECT_EQ(run("rules: [{task: g, metric: truncated, max: 0.02}]\n").gates[0].outcome,
+            Outcome::kPass);
+  const Verdict none = run("rules: [{task: choice, metric: truncated, max: 0.5}]\n");
+  EXPECT_EQ(none.status, ExitStatus::kUsage);
+  EXPECT_THAT(none.gates[0].cause, HasSubstr("'choice' generates no text"));
+}
+
+TEST_F(Judging, TruncatedAnswersNeedResultsThatCountThem) {
+  const auto file = scratch_.path() / "gates.yaml";
+  WriteFileAtomic(file, "truncated: {max: 0.02}\n");
+  ResultSet mine = Candidate().Task("t", Ones(10)).Set();
+  const Verdict verdict = Judge(ReadGatesFile(file), &mine, nullptr, ExitStatus::kDone, {});
+  EXPECT_EQ(verdict.status, ExitStatus::kUsage);
+  EXPECT_THAT(verdict.gates[0].cause, HasSubstr("do not say how many answers are truncated"));
+  const Verdict unfinished =
+      Judge(ReadGatesFile(file), &mine, nullptr, ExitStatus::kIncomplete, {"no space"});
+  EXPECT_EQ(unfinished.gates[0].status, ExitStatus::kIncomplete);
+  EXPECT_EQ(unfinished.gates[0].cause, "the run was not finished: no space");
+  const ResultSet choices = Candidate().Task("t", Ones(1)).Texts("none", 1, 0).Set();
+  EXPECT_THAT(CaughtText([&] {
+                CheckPolicy(Policy("{task: t, metric: truncated, max: 0.1}"), choices, nullptr);
+              }),
+              HasSubstr("'t' generates no text"));
 }
 
 TEST_F(Judging, TheStatusIsTheForemostOfTheCriticalGates) {

@@ -11,10 +11,12 @@
 #include "support.h"
 #include "tests/unit/support/caught.h"
 #include "tests/unit/support/temporary_folder.h"
+#include "worker/server/plan.h"
 
 namespace evald::server {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 Request Question() {
@@ -165,6 +167,83 @@ TEST(CutAtStop, TheFirstInTheTextCounts) {
   EXPECT_EQ(text, "one");
   EXPECT_FALSE(CutAtStop({"zzz"}, &text));
   EXPECT_EQ(text, "one");
+}
+
+TEST(GenerateBody, SendsNoStopStringsIfTheModelThinks) {
+  Request request = Question();
+  request.sampling.until.push_back("");
+  EXPECT_EQ(GenerateBody({}, request)["max_tokens"], 1) << "an empty stop string ends it at once";
+  request.sampling.think_end.text = "</think>";
+  const Json body = GenerateBody({}, request);
+  EXPECT_FALSE(body.contains("stop"));
+  EXPECT_EQ(body["max_tokens"], 32);
+}
+
+TEST(GenerationOf, SplitsTheThinkingFromTheServersText) {
+  const ThinkingEnd end({"</think>", -1}, nullptr);
+  const auto answer = [&](Completion completion) {
+    return GenerationOf(Question(), std::move(completion), nullptr, {}, &end);
+  };
+  const Generation stopped = answer({"one\ntwo</think>\n\n 42\nQ:", "stop", true, 3, 9, {}});
+  EXPECT_EQ(stopped.text, "42");
+  EXPECT_EQ(stopped.thinking, "one\ntwo</think>\n\n ");
+  EXPECT_EQ(stopped.finish, FinishReason::kStop);
+  EXPECT_EQ(stopped.tokens_out, 9);
+  EXPECT_EQ(answer({"one\ntwo</think>42", "stop", true, 3, 9, {}}).finish, FinishReason::kEos);
+  const Generation unfinished = answer({"one\ntwo", "length", false, 3, 9, {}});
+  EXPECT_EQ(unfinished.finish, FinishReason::kLength);
+  EXPECT_EQ(unfinished.text, "one");
+  EXPECT_EQ(unfinished.thinking, "");
+}
+
+// An end that is a special token stands in no text that a server decodes as usual.
+TEST(PlanFor, AsksForSpecialTokensWhereTheyEndTheThinking) {
+  const auto tokenizer =
+      Tokenizer::Load(ReadFolder(EVALD_SOURCE_DIR "/tests/golden/native/linear"));
+  const std::string special = tokenizer->Spelling(tokenizer->bos_id());
+  PlanSetup setup;
+  setup.tokenizer = tokenizer.get();
+  const auto body = [&](const std::string& end) {
+    Request request = Question();
+    request.sampling.think_end = {end, -1};
+    return ParseJson(PlanFor(setup, request).body, "body");
+  };
+  EXPECT_FALSE(body("</t>").contains("skip_special_tokens"));
+  EXPECT_THAT(RefusalOf([&] { body(special); }),
+              AllOf(HasSubstr("task 't', document 0: think_end_token is"),
+                    HasSubstr("engine.extra_body: {skip_special_tokens: false}")));
+  setup.style.extra = {{"skip_special_tokens", false}};
+  EXPECT_EQ(body(special)["skip_special_tokens"], false);
+  setup.style.extra = Json::object();
+  setup.shows_special = true;
+  EXPECT_EQ(body(special)["skip_special_tokens"], false);
+  setup.extra = {{"return_token_ids", true}};
+  EXPECT_FALSE(body(special).contains("skip_special_tokens")) << "tokens show every end";
+
+  Request by_id = Question();
+  by_id.sampling.think_end.token = 99999;
+  EXPECT_THAT(RefusalOf([&] { PlanFor(setup, by_id); }), HasSubstr("has no token 99999"));
+  setup.tokenizer = nullptr;
+  EXPECT_THAT(RefusalOf([&] { PlanFor(setup, by_id); }), HasSubstr("evald has no tokenizer"));
+}
+
+TEST(GenerationOf, TheTokensOfTheReplyShowTheEnd) {
+  const auto tokenizer =
+      Tokenizer::Load(ReadFolder(EVALD_SOURCE_DIR "/tests/golden/native/linear"));
+  const int32_t special = tokenizer->bos_id(), eos = tokenizer->eos_id();
+  std::vector<int32_t> ids = tokenizer->Encode("a b", false);
+  ids.push_back(special);
+  for (const int32_t id : tokenizer->Encode(" 42", false)) ids.push_back(id);
+  ids.push_back(eos);
+  Completion completion{"not looked at", "stop", false, 3, 9, {}};
+  completion.token_ids = ids;
+  const ThinkingEnd end({"", special}, tokenizer.get());
+  const Generation answer =
+      GenerationOf(Question(), std::move(completion), tokenizer.get(), {eos}, &end);
+  EXPECT_EQ(answer.text, "42");
+  EXPECT_EQ(answer.finish, FinishReason::kEos) << "'a' and 'b' stand in the thinking";
+  EXPECT_EQ(answer.thinking, "a b" + tokenizer->Spelling(special) + " ");
+  EXPECT_EQ(answer.tokens_out, static_cast<int>(ids.size()));
 }
 
 TEST(GenerationOf, SaysWhyItEnded) {

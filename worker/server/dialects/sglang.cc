@@ -138,6 +138,8 @@ class Sglang : public Dialect {
   std::string Install() const override { return "pip install 'sglang>=0.5.23'"; }
   std::string Reason(const std::string& log) const override { return PythonReason(log); }
   void Learn(const Caller& call, ServerFacts* facts) const override;
+  // CompletionRequest.skip_special_tokens: srt/entrypoints/openai/protocol.py.
+  bool ShowsSpecialTokens() const override { return true; }
   std::vector<std::unique_ptr<ScoringWay>> ScoringWays(
       const CompletionsStyle& style) const override {
     std::vector<std::unique_ptr<ScoringWay>> ways;

@@ -198,6 +198,7 @@ class Vllm : public Dialect {
   std::string Reason(const std::string& log) const override { return PythonReason(log); }
   void Learn(const Caller& call, ServerFacts* facts) const override;
   Json GenerateExtra() const override { return {{"return_token_ids", true}}; }
+  bool ShowsSpecialTokens() const override { return true; }
   std::vector<std::unique_ptr<ScoringWay>> ScoringWays(
       const CompletionsStyle& style) const override {
     std::vector<std::unique_ptr<ScoringWay>> ways;

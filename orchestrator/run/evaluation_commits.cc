@@ -1,0 +1,137 @@
+// Files that workers and metric processes hand over are committed to the database. The task whose
+// last document is scored is then finished.
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "base/fail_point.h"
+#include "base/names.h"
+#include "orchestrator/run/evaluation.h"
+#include "orchestrator/run/run_results.h"
+
+namespace evald {
+namespace {
+
+std::vector<int64_t> DocumentsOf(int64_t first, int64_t end) {
+  std::vector<int64_t> documents(static_cast<size_t>(end - first));
+  std::iota(documents.begin(), documents.end(), first);
+  return documents;
+}
+
+// The file of each of a task's documents, in their order, as an index into *picked. Puts those of
+// the run's files that hold any of the documents into *picked.
+std::vector<size_t> PickFiles(const std::vector<CommittedFile>& files,
+                              const std::map<int64_t, size_t>& file_of, int64_t documents,
+                              const std::filesystem::path& run, std::vector<FileAndHash>* picked) {
+  std::map<size_t, size_t> place;  // index into *picked, by index into `files`
+  std::vector<size_t> of;
+  for (int64_t document = 0; document < documents; ++document) {
+    const size_t file = file_of.at(document);
+    const auto [found, fresh] = place.try_emplace(file, picked->size());
+    if (fresh) picked->push_back({run / files[file].path, files[file].hash});
+    of.push_back(found->second);
+  }
+  return of;
+}
+
+}  // namespace
+
+// By then run.json names the device that made the generations.
+void Evaluation::CommitGenerations(const CommittedFile& file) {
+  FailPoint("run.generations_reported");
+  ++pending_commits_;
+  auto won = std::make_shared<std::vector<int64_t>>();
+  const auto commit = [run = id(), file, won](RunStore& store) {
+    *won = store.Commit(run, FileKind::kGenerations, file, DocumentsOf(file.first, file.end));
+  };
+  const auto committed = Guarded([this, file, won] {
+    --pending_commits_;
+    if (!ending_taken_) GenerationsCommitted(file, *won);
+  });
+  json_.WhenWritten(
+      [database = support_.database, commit, committed] { database->Post(commit, committed); });
+}
+
+void Evaluation::GenerationsCommitted(const CommittedFile& file, const std::vector<int64_t>& won) {
+  FailPoint("run.generations_committed");
+  const size_t index = record_.generations.size();
+  record_.generations.push_back(file);
+  for (const int64_t document : won) record_.generated[file.task][document] = index;
+  backlog_bytes_ += GeneratedBytes(record_, file.task, won);
+  machine_.GenerationsCommitted(task_index_.at(file.task), won, file.path, file.trial,
+                                file.attempt);
+  hooks_.changed();
+  CheckEnd();
+}
+
+CommittedFile Evaluation::ScoresOf(const MetricJob& job, const protocol::JobDone& done) const {
+  CommittedFile file;
+  file.task = machine_.tasks()[job.task].name;
+  file.trial = job.trial;
+  file.attempt = job.attempt;
+  file.first = job.documents.first;
+  file.end = job.documents.end;
+  file.path = machine_.ScoresFile(job);
+  file.hash = done.hash;
+  file.bytes = done.bytes;
+  return file;
+}
+
+void Evaluation::CommitScores(const MetricJob& job, const CommittedFile& file) {
+  FailPoint("run.scores_reported");
+  ++pending_commits_;
+  auto won = std::make_shared<std::vector<int64_t>>();
+  support_.database->Post(
+      [run = id(), file, won](RunStore& store) {
+        *won = store.Commit(run, FileKind::kScores, file, DocumentsOf(file.first, file.end));
+      },
+      Guarded([this, file, won, task = job.task] {
+        --pending_commits_;
+        if (!ending_taken_) ScoresCommitted(task, file, *won);
+      }));
+}
+
+void Evaluation::ScoresCommitted(size_t task, const CommittedFile& file,
+                                 const std::vector<int64_t>& won) {
+  FailPoint("run.scores_committed");
+  const size_t index = record_.scores.size();
+  record_.scores.push_back(file);
+  for (const int64_t document : won) record_.scored[file.task][document] = index;
+  machine_.ScoresCommitted(task, won);
+  const bool was_congested = congested();
+  backlog_bytes_ -= GeneratedBytes(record_, file.task, won);
+  if (was_congested && !congested()) hooks_.changed();
+  if (machine_.task_finished(task)) FinishTask(task);
+  CheckEnd();
+}
+
+void Evaluation::FinishTask(size_t task) {
+  const SuiteTask& suite_task = suite_->tasks[task];
+  const std::string& name = suite_task.definition.name;
+  FinishedTask finished;
+  finished.definition = suite_task.definition;
+  finished.prepared = suite_task.prepared;
+  finished.samples = path_ / fmt::format("samples_{}.jsonl", FolderNameOf(name));
+  finished.bootstrap_iters = config_.bootstrap_iters;
+  finished.user = support_.user;
+  finished.cancel = cancel_;
+  finished.generation_of = PickFiles(record_.generations, record_.generated[name],
+                                     suite_task.documents, path_, &finished.generation_files);
+  finished.score_of = PickFiles(record_.scores, record_.scored[name], suite_task.documents, path_,
+                                &finished.score_files);
+  support_.finisher->Submit(
+      std::move(finished), Guarded([this, task, name](TaskResult result) {
+        hooks_.event("task.done", {{"task", name}, {"score", HeadlineScore(result.entry)}});
+        FailPoint("run.task_finished");
+        if (ending_taken_) return;
+        finished_tasks_[task] = std::move(result);
+        CheckEnd();
+      }),
+      Guarded([this, name](const Error& error) {
+        if (ending_) return;  // the aggregation was stopped
+        Fail(error.kind() == ErrorKind::kInput ? ErrorKind::kInput : ErrorKind::kInfrastructure,
+             fmt::format("task {}: {}", name, error.what()));
+      }));
+}
+
+}  // namespace evald
