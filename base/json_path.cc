@@ -121,8 +121,9 @@ const Json& JsonPath::Find(const Json& document) const {
       if (index >= 0 && index < count) next = &(*value)[static_cast<size_t>(index)];
     }
     if (next == nullptr) {
-      throw Error(ErrorKind::kInput, fmt::format("there is no {}: {} is {}", text_.substr(0, step.end),
-                                                 text_.substr(0, known), Described(*value)));
+      throw Error(ErrorKind::kInput,
+                  fmt::format("there is no {}: {} is {}", text_.substr(0, step.end),
+                              text_.substr(0, known), Described(*value)));
     }
     value = next;
     known = step.end;

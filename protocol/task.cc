@@ -77,9 +77,8 @@ void RefuseFunction(const std::string& where, const std::string& function,
 Json ToJson(const CommandSpec& spec) {
   Json scores = Json::array();
   for (const CommandScore& score : spec.scores)
-    scores.push_back({{"name", score.name},
-                      {"path", score.path},
-                      {"higher_is_better", score.higher_is_better}});
+    scores.push_back(
+        {{"name", score.name}, {"path", score.path}, {"higher_is_better", score.higher_is_better}});
   return {{"command", spec.command},
           {"environment", spec.environment},
           {"results", {{"file", spec.results_file}, {"scores", std::move(scores)}}},

@@ -28,13 +28,12 @@ extern constinit const Metric kCommandScoreMetric = {
     .name = "command_score",
     .function = kCommandMetric,
     .aggregation = "mean",
-    .text =
-        TextRule{.make = [](const TaskDefinition&, const MetricSpec& spec,
-                            CodeRunner*) -> TextScorer {
-          return [name = spec.metric](const TextAnswer& answer, Json* metrics, Json*) {
-            TakeScore(answer, name, metrics);
-          };
-        }},
+    .text = TextRule{.make = [](const TaskDefinition&, const MetricSpec& spec,
+                                CodeRunner*) -> TextScorer {
+      return [name = spec.metric](const TextAnswer& answer, Json* metrics, Json*) {
+        TakeScore(answer, name, metrics);
+      };
+    }},
 };
 
 }  // namespace evald

@@ -27,8 +27,9 @@ constexpr const char* kOwnVariables[] = {"OPENAI_BASE_URL", "OPENAI_API_KEY", "E
 
 std::string ReadText(const YamlSection& section, const std::string& key, const Json& value) {
   if (!value.is_string() && !value.is_number() && !value.is_boolean())
-    section.Refuse(key, fmt::format("found {}, expected text{}", value.dump(),
-                                    value.is_object() ? "; quote a word that begins with '{'" : ""));
+    section.Refuse(key,
+                   fmt::format("found {}, expected text{}", value.dump(),
+                               value.is_object() ? "; quote a word that begins with '{'" : ""));
   const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   if (text.size() > kTextBytesMax || text.find('\0') != std::string::npos)
     section.Refuse(key, "a text has more than 64 KiB, or a NUL");
@@ -36,11 +37,11 @@ std::string ReadText(const YamlSection& section, const std::string& key, const J
                                        std::end(kCommandPlaceholders));
   const std::string unknown = UnknownPlaceholder(text, known);
   if (unknown.empty()) return text;
-  section.Refuse(key, fmt::format("'{}': there is no placeholder {{{}}}{}; known are {{{}}}, and "
-                                  "{{{{{}}}}} stands for the text {{{}}}",
-                                  Shortened(PrintableLine(text), 100), unknown,
-                                  Suggestion(unknown, known), Join(known, "}, {"), unknown,
-                                  unknown));
+  section.Refuse(
+      key, fmt::format("'{}': there is no placeholder {{{}}}{}; known are {{{}}}, and "
+                       "{{{{{}}}}} stands for the text {{{}}}",
+                       Shortened(PrintableLine(text), 100), unknown, Suggestion(unknown, known),
+                       Join(known, "}, {"), unknown, unknown));
 }
 
 void ReadWords(YamlSection* section, CommandSpec* spec) {
@@ -90,7 +91,8 @@ CommandScore ReadScore(const YamlSection& section, const std::string& name, cons
   const bool long_form = value.is_object();
   const Json path = long_form ? value.value("path", Json()) : value;
   const Json higher = long_form ? value.value("higher_is_better", Json(true)) : Json(true);
-  const size_t known = (value.contains("path") ? 1 : 0) + (value.contains("higher_is_better") ? 1 : 0);
+  const size_t known =
+      (value.contains("path") ? 1 : 0) + (value.contains("higher_is_better") ? 1 : 0);
   if (!path.is_string() || !higher.is_boolean() || (long_form && value.size() != known)) {
     section.Refuse("scores",
                    fmt::format("'{}': found {}, expected a path such as $.accuracy, or {{path: "
@@ -161,8 +163,7 @@ TaskRequest ReadCommandTask(YamlSection section, const fs::path& file) {
   ReadWords(&section, &spec);
   ReadEnvironment(&section, &spec);
   ReadResults(&section, &spec);
-  spec.time_limit_s =
-      section.Number("time_limit", 0.1, kTimeLimitMax).value_or(spec.time_limit_s);
+  spec.time_limit_s = section.Number("time_limit", 0.1, kTimeLimitMax).value_or(spec.time_limit_s);
   section.Finish();
   if (NeedsFolder(spec)) spec.eval_dir = fs::absolute(file).parent_path().lexically_normal();
   task.where = section.Where();

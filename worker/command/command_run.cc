@@ -69,11 +69,12 @@ CommandRun::Values CommandRun::PlaceholderValues() const {
 }
 
 std::map<std::string, std::string> CommandRun::Environment(const Values& values) const {
-  std::map<std::string, std::string> environment = {{"OPENAI_BASE_URL", api_.base_url()},
-                                                    {"OPENAI_API_KEY", api_.key()},
-                                                    {"EVALD_MODEL", api_.model()},
-                                                    {"EVALD_CHECKPOINT", order_.checkpoint.string()},
-                                                    {"EVALD_OUTPUT", order_.folder.string()}};
+  std::map<std::string, std::string> environment = {
+      {"OPENAI_BASE_URL", api_.base_url()},
+      {"OPENAI_API_KEY", api_.key()},
+      {"EVALD_MODEL", api_.model()},
+      {"EVALD_CHECKPOINT", order_.checkpoint.string()},
+      {"EVALD_OUTPUT", order_.folder.string()}};
   AddNoProxy(&environment);
   for (const auto& [name, value] : order_.spec.environment)
     environment[name] = ReplacePlaceholders(value, values);

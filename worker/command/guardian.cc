@@ -16,8 +16,8 @@
 namespace evald::command {
 namespace {
 
-constexpr int kReapMilliseconds = 500;      // between two looks for processes that ended unseen
-constexpr int kKillPauseMilliseconds = 5;   // between two rounds of killing
+constexpr int kReapMilliseconds = 500;     // between two looks for processes that ended unseen
+constexpr int kKillPauseMilliseconds = 5;  // between two rounds of killing
 constexpr int64_t kKillMilliseconds = 30'000;
 
 int64_t Now() {

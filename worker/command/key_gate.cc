@@ -1,5 +1,6 @@
 #include "worker/command/key_gate.h"
 
+#include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -11,7 +12,6 @@
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
-#include <algorithm>
 #include <cctype>
 #include <chrono>
 #include <thread>
@@ -70,7 +70,8 @@ bool CarriesKey(std::string_view head, std::string_view key) {
   bool carries = false;
   for (const std::string& line : Split(head, '\n')) {
     const size_t colon = line.find(':');
-    if (colon == line.npos || !SameLetters(std::string_view(line).substr(0, colon), "authorization"))
+    if (colon == line.npos ||
+        !SameLetters(std::string_view(line).substr(0, colon), "authorization"))
       continue;
     const std::string_view value = Trim(std::string_view(line).substr(colon + 1));
     constexpr std::string_view kScheme = "bearer ";
@@ -114,9 +115,10 @@ asio::awaitable<void> KeyGate::State::Serve(tcp::socket client) {
   client.set_option(tcp::no_delay(true), ignored);
   std::string head;
   asio::steady_timer timer(context, kHeadTime);
-  const auto first = co_await (
-      asio::async_read_until(client, asio::dynamic_buffer(head, kHeadBytesMax), "\r\n\r\n", kAwait) ||
-      timer.async_wait(kAwait));
+  const auto first =
+      co_await (asio::async_read_until(client, asio::dynamic_buffer(head, kHeadBytesMax),
+                                       "\r\n\r\n", kAwait) ||
+                timer.async_wait(kAwait));
   if (first.index() == 1 || std::get<0>(std::get<0>(first))) co_return;
   const std::string_view read = head;
   if (!CarriesKey(read.substr(0, read.find("\r\n\r\n")), key)) {

@@ -14,9 +14,9 @@
 namespace evald::command {
 
 /// The OpenAI-compatible API of the model that an engine has loaded, on a port of 127.0.0.1 with a
-/// key. An engine that asks a server gives that server's own API (through a KeyGate if it listens on
-/// a Unix socket); any other answers through an endpoint of its own, which has the engine to itself
-/// until this ends. The engine has no pending request.
+/// key. An engine that asks a server gives that server's own API (through a KeyGate if it listens
+/// on a Unix socket); any other answers through an endpoint of its own, which has the engine to
+/// itself until this ends. The engine has no pending request.
 class ModelApi {
  public:
   /// `checkpoint`: the folder that is loaded. Throws Error(kInput) if the checkpoint has no

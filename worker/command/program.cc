@@ -72,9 +72,8 @@ Program::Program(const ProgramOrder& order) {
   const std::map<std::string, std::string> environment = MergedEnvironment(order);
   const auto path = environment.find("PATH");
   int failure = 0;
-  const std::string program =
-      FindProgram(order.words.at(0), path == environment.end() ? "/usr/bin:/bin" : path->second,
-                  &failure);
+  const std::string program = FindProgram(
+      order.words.at(0), path == environment.end() ? "/usr/bin:/bin" : path->second, &failure);
   if (program.empty()) {
     end_ = ProgramEnd{ProgramEnd::Why::kNotStarted, failure};
     return;
@@ -88,7 +87,8 @@ void Program::Start(const ProgramOrder& order, const std::string& path) {
   Pipe output = MakePipe();
   std::vector<std::string> words = order.words;
   std::vector<std::string> variables;
-  for (const auto& [name, value] : MergedEnvironment(order)) variables.push_back(name + "=" + value);
+  for (const auto& [name, value] : MergedEnvironment(order))
+    variables.push_back(name + "=" + value);
   const std::vector<char*> arguments = Pointers(words);
   const std::vector<char*> environment = Pointers(variables);
   const std::string folder = order.folder.string();

@@ -63,13 +63,12 @@ Json Parse(const std::string& text, const std::string& file) {
 double FiniteNumber(const Json& value, const std::string& path) {
   if (value.is_number() && std::isfinite(value.get<double>())) return value.get<double>();
   // Without the quotes that WithQuotedWords has put around
-  const bool word = value.is_string() && std::find(std::begin(kNotNumbers), std::end(kNotNumbers),
-                                                   value.get_ref<const std::string&>()) !=
-                                             std::end(kNotNumbers);
-  throw Error(ErrorKind::kInput,
-              fmt::format("{} is {}, expected a finite number", path,
-                          word ? value.get<std::string>()
-                               : Shortened(PrintableLine(value.dump()), 100)));
+  const bool word =
+      value.is_string() && std::find(std::begin(kNotNumbers), std::end(kNotNumbers),
+                                     value.get_ref<const std::string&>()) != std::end(kNotNumbers);
+  throw Error(ErrorKind::kInput, fmt::format("{} is {}, expected a finite number", path,
+                                             word ? value.get<std::string>()
+                                                  : Shortened(PrintableLine(value.dump()), 100)));
 }
 
 }  // namespace
@@ -82,19 +81,20 @@ fs::path FindResults(const fs::path& folder, const std::string& pattern) {
   if (failure != 0 && failure != GLOB_NOMATCH)
     throw Error(ErrorKind::kInfrastructure, folder.string() + ": cannot be searched");
   if (found.gl_pathc == 0) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("the command wrote no results: there is no {} in {}", pattern,
-                            folder.string()),
-                "`results: {file: ...}` names the file, below the folder in which the command runs "
-                "({output})");
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("the command wrote no results: there is no {} in {}", pattern, folder.string()),
+        "`results: {file: ...}` names the file, below the folder in which the command runs "
+        "({output})");
   }
   if (found.gl_pathc > 1) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{} files in {} fit {}: {}, {}{}", found.gl_pathc, folder.string(),
-                            pattern, fs::path(found.gl_pathv[0]).lexically_relative(folder).string(),
-                            fs::path(found.gl_pathv[1]).lexically_relative(folder).string(),
-                            found.gl_pathc > 2 ? ", …" : ""),
-                "let `results: {file: ...}` name one");
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{} files in {} fit {}: {}, {}{}", found.gl_pathc, folder.string(), pattern,
+                    fs::path(found.gl_pathv[0]).lexically_relative(folder).string(),
+                    fs::path(found.gl_pathv[1]).lexically_relative(folder).string(),
+                    found.gl_pathc > 2 ? ", …" : ""),
+        "let `results: {file: ...}` name one");
   }
   return found.gl_pathv[0];
 }

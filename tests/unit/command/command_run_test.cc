@@ -81,22 +81,23 @@ TEST_F(CommandRunTest, AProgramAsksTheModelAndItsScoresAreTaken) {
   EXPECT_THAT(ReadFile(order.log), AllOf(HasSubstr("== evald, "), HasSubstr("text: ")));
   // The engine is free again.
   EXPECT_EQ(engine->pending(), 0U);
-  EXPECT_EQ(ScoresOf(engine.get(), [&] {
-              CommandOrder again = order;
-              again.folder = folder_ / "commands/mine/1.2";
-              return again;
-            }()),
+  EXPECT_EQ(ScoresOf(engine.get(),
+                     [&] {
+                       CommandOrder again = order;
+                       again.folder = folder_ / "commands/mine/1.2";
+                       return again;
+                     }()),
             Json({{"tokens", 4.0}}));
 }
 
 TEST_F(CommandRunTest, PlaceholdersArePutIn) {
-  CommandOrder order =
-      Order({"sh", "-c",
-             "test $1 = $OPENAI_BASE_URL && test $2 = $EVALD_MODEL && test $3 = $EVALD_CHECKPOINT && "
-             "test $4 = $PWD && test \"$5\" = '/from/{here}' && test $X = $4/x && "
-             "test $6 = $OPENAI_API_KEY && echo '{\"score\": 1}' > r-$2.json",
-             "sh", "{base_url}", "{model}", "{checkpoint}", "{output}", "{eval_dir}/{{here}}",
-             "{api_key}"});
+  CommandOrder order = Order(
+      {"sh", "-c",
+       "test $1 = $OPENAI_BASE_URL && test $2 = $EVALD_MODEL && test $3 = $EVALD_CHECKPOINT && "
+       "test $4 = $PWD && test \"$5\" = '/from/{here}' && test $X = $4/x && "
+       "test $6 = $OPENAI_API_KEY && echo '{\"score\": 1}' > r-$2.json",
+       "sh", "{base_url}", "{model}", "{checkpoint}", "{output}", "{eval_dir}/{{here}}",
+       "{api_key}"});
   order.spec.eval_dir = "/from";
   order.spec.environment = {{"X", "{output}/x"}};
   order.spec.results_file = "r-{model}.json";
@@ -134,9 +135,8 @@ TEST_F(CommandRunTest, FailuresAreNamedWithTheLastOutput) {
 TEST_F(CommandRunTest, TheTimeLimitIsNamed) {
   CommandOrder order = Shell("echo waiting; sleep 600");
   order.spec.time_limit_s = 0.5;
-  EXPECT_THAT(Failure(order),
-              AllOf(HasSubstr("was ended after its time limit of 0.5 s"), HasSubstr("waiting"),
-                    HasSubstr("'time_limit' sets it")));
+  EXPECT_THAT(Failure(order), AllOf(HasSubstr("was ended after its time limit of 0.5 s"),
+                                    HasSubstr("waiting"), HasSubstr("'time_limit' sets it")));
 }
 
 // The program is not at fault: another attempt may succeed.
@@ -174,9 +174,9 @@ TEST_F(CommandRunTest, AServersOwnApiIsGiven) {
 TEST_F(CommandRunTest, AServerThatEndedIsTheWorkersFailure) {
   GivenServerEngine engine;
   engine.alive = false;
-  EXPECT_THAT(CaughtText([&] { ScoresOf(&engine, Shell("sleep 600")); },
-                         ErrorKind::kInfrastructure),
-              HasSubstr("the model no longer answers"));
+  EXPECT_THAT(
+      CaughtText([&] { ScoresOf(&engine, Shell("sleep 600")); }, ErrorKind::kInfrastructure),
+      HasSubstr("the model no longer answers"));
   EXPECT_THAT(CaughtText([&] { ScoresOf(&engine, Shell("exit 1")); }, ErrorKind::kInfrastructure),
               ::testing::AnyOf(HasSubstr("when the model no longer answered"),
                                HasSubstr("the model no longer answers")));

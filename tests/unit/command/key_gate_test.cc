@@ -40,13 +40,13 @@ class KeyGateTest : public ::testing::Test {
  protected:
   KeyGateTest() {
     http::Router router;
-    router.Add({"POST", "/echo", http::Role::kNone,
-                [](const std::shared_ptr<const http::Request>& request,
-                   const http::Responder& answer) {
-                  http::Response response = http::JsonResponse(200, request->body);
-                  answer(std::move(response));
-                },
-                64 << 20});
+    router.Add(
+        {"POST", "/echo", http::Role::kNone,
+         [](const std::shared_ptr<const http::Request>& request, const http::Responder& answer) {
+           http::Response response = http::JsonResponse(200, request->body);
+           answer(std::move(response));
+         },
+         64 << 20});
     http::ServerOptions options;
     options.socket = folder_ / "server";
     options.request.body_bytes_max = 64 << 20;

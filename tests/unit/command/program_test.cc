@@ -145,7 +145,8 @@ TEST_F(ProgramTest, OneThatCannotBeStartedSaysWhy) {
 }
 
 TEST_F(ProgramTest, ItsTimeIsLimited) {
-  ProgramOrder order = Order("trap 'echo asked; exit 0' TERM; echo $$ noted > pid; sleep 600 & wait");
+  ProgramOrder order =
+      Order("trap 'echo asked; exit 0' TERM; echo $$ noted > pid; sleep 600 & wait");
   order.time_limit = std::chrono::milliseconds(1500);
   const ProgramEnd end = RunToEnd(order);
   EXPECT_EQ(end.why, Why::kTimeLimit);
@@ -187,8 +188,8 @@ TEST_F(ProgramTest, EndsWithItsObject) {
 TEST_F(ProgramTest, EndsWithItsProcess) {
   const pid_t worker = ::fork();
   if (worker == 0) {
-    const Program program(Order(
-        "echo $$ noted > pid; setsid sleep 600 & echo $! noted > child; wait"));
+    const Program program(
+        Order("echo $$ noted > pid; setsid sleep 600 & echo $! noted > child; wait"));
     while (true) ::pause();
   }
   ASSERT_GT(Noted("child"), 0);

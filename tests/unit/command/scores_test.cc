@@ -62,7 +62,8 @@ TEST(Scores, NaNElsewhereDoesNoHarm) {
 }
 
 TEST(Scores, AbsentMembersAndBrokenTextsAreNamed) {
-  EXPECT_THAT(Refusal(R"({"r": []})"), HasSubstr("there is no $.r[0]: $.r is a list of 0 elements"));
+  EXPECT_THAT(Refusal(R"({"r": []})"),
+              HasSubstr("there is no $.r[0]: $.r is a list of 0 elements"));
   EXPECT_THAT(Refusal("{\"r\": "), HasSubstr("out.json"));
   EXPECT_THAT(Refusal(""), HasSubstr("out.json"));
   EXPECT_THAT(Refusal("{\"r\": [{\"acc\": NaN"), HasSubstr("out.json"));

@@ -35,10 +35,10 @@ TEST(CommandSection, IsRead) {
   EXPECT_EQ(config.tasks[0].name, "my task");
   EXPECT_EQ(config.tasks[0].where, "/somewhere/eval.yaml:3");
   const CommandSpec& spec = config.tasks[0].command.value();
-  EXPECT_THAT(spec.command, ElementsAre("inspect", "eval", "{eval_dir}/task.py", "--limit", "10",
-                                        "{\"a\": 1}"));
-  EXPECT_THAT(spec.environment, ElementsAre(Pair("LOGS", "{output}/logs"), Pair("N", "3"),
-                                            Pair("ON", "true")));
+  EXPECT_THAT(spec.command,
+              ElementsAre("inspect", "eval", "{eval_dir}/task.py", "--limit", "10", "{\"a\": 1}"));
+  EXPECT_THAT(spec.environment,
+              ElementsAre(Pair("LOGS", "{output}/logs"), Pair("N", "3"), Pair("ON", "true")));
   EXPECT_EQ(spec.results_file, "logs/*.json");
   ASSERT_EQ(spec.scores.size(), 2U);
   EXPECT_EQ(spec.scores[0].path, "$.a[0]['b,c']");
@@ -60,8 +60,9 @@ TEST(CommandSection, TheFolderCountsOnlyIfTheCommandUsesIt) {
 
 TEST(CommandSection, TheSpecificationSurvivesItsMessage) {
   const CommandSpec spec =
-      *Read("command: [./a, b], name: a, environment: {X: y}, time_limit: 7, "
-            "results: {file: r, scores: {l: {path: $.l, higher_is_better: false}}}")
+      *Read(
+           "command: [./a, b], name: a, environment: {X: y}, time_limit: 7, "
+           "results: {file: r, scores: {l: {path: $.l, higher_is_better: false}}}")
            .tasks[0]
            .command;
   EXPECT_EQ(ToJson(CommandFromJson(ToJson(spec), "here")), ToJson(spec));
@@ -92,7 +93,8 @@ TEST(CommandSection, BadEntriesNameTheKeyAndWhatIsExpected) {
       {"command: [a], name: a, results: {file: x, scores: {}}", "expected a mapping of 1 to 64"},
       {"command: [a], name: a, results: {file: x, scores: {x: y}}",
        "'x': the path 'y', character 1: expected '$'"},
-      {"command: [a], name: a, results: {file: x, scores: {x: 3}}", "'x': found 3, expected a path"},
+      {"command: [a], name: a, results: {file: x, scores: {x: 3}}",
+       "'x': found 3, expected a path"},
       {"command: [a], name: a, results: {file: x, scores: {x: {path: $.x, lower: true}}}",
        "expected a path such as $.accuracy"},
       {"command: [a], name: a, results: {file: x, scores: {\"x,y\": $.x}}", "it has a comma"},
