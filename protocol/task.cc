@@ -90,7 +90,8 @@ CommandSpec CommandFromJson(const Json& json, const std::string& where) {
   CommandSpec spec;
   spec.command = Field<std::vector<std::string>>(json, "command", where);
   if (spec.command.empty()) ThrowField(json, "command", "at least one word", where);
-  for (const auto& [name, value] : ObjectField(json, "environment", where).items()) {
+  const Json environment = ObjectField(json, "environment", where);
+  for (const auto& [name, value] : environment.items()) {
     if (!value.is_string()) ThrowField(json, "environment", "texts", where);
     spec.environment[name] = value.get<std::string>();
   }

@@ -82,7 +82,7 @@ class Guardian {
       : order_(order), deadline_(Now() + order.time_limit_ms) {}
 
   [[noreturn]] void Run() {
-    const int nothing = ::open("/dev/null", O_RDONLY);
+    const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     ::dup2(nothing, 0);
     program_ = ::fork();
     if (program_ < 0) {

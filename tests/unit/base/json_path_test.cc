@@ -11,37 +11,37 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const Json kDocument = ParseJson(
+const Json kPathDocument = ParseJson(
     R"({"results": {"scores": [{"value": 0.5}, {"value": 0.25}], "exact_match,none": 1, "a'b": 2,
         "Größe": 3, "with-dash_9": 4, "": 5}, "list": [1, 2, 3], "text": "x"})",
     "the document");
 
-Json At(const std::string& path) { return JsonPath(path).Find(kDocument); }
-std::string Refusal(const std::string& path) {
-  return RefusalOf([&] { At(path); });
+Json ValueAt(const std::string& path) { return JsonPath(path).Find(kPathDocument); }
+std::string PathRefusal(const std::string& path) {
+  return RefusalOf([&] { ValueAt(path); });
 }
 
 TEST(JsonPath, FindsMembersAndElements) {
-  EXPECT_EQ(At("$"), kDocument);
-  EXPECT_EQ(At("$.results.scores[0].value"), 0.5);
-  EXPECT_EQ(At("$.results.scores[-1].value"), 0.25);
-  EXPECT_EQ(At("$['results']['exact_match,none']"), 1);
-  EXPECT_EQ(At("$[\"results\"]['a\\'b']"), 2);
-  EXPECT_EQ(At("$.results.Größe"), 3);
-  EXPECT_EQ(At("$.results.with-dash_9"), 4);
-  EXPECT_EQ(At("$.results['']"), 5);
-  EXPECT_EQ(At("$.list[2]"), 3);
+  EXPECT_EQ(ValueAt("$"), kPathDocument);
+  EXPECT_EQ(ValueAt("$.results.scores[0].value"), 0.5);
+  EXPECT_EQ(ValueAt("$.results.scores[-1].value"), 0.25);
+  EXPECT_EQ(ValueAt("$['results']['exact_match,none']"), 1);
+  EXPECT_EQ(ValueAt("$[\"results\"]['a\\'b']"), 2);
+  EXPECT_EQ(ValueAt("$.results.Größe"), 3);
+  EXPECT_EQ(ValueAt("$.results.with-dash_9"), 4);
+  EXPECT_EQ(ValueAt("$.results['']"), 5);
+  EXPECT_EQ(ValueAt("$.list[2]"), 3);
 }
 
 TEST(JsonPath, NamesThePartThatIsNotThere) {
-  EXPECT_EQ(Refusal("$.results.score[0].value"),
+  EXPECT_EQ(PathRefusal("$.results.score[0].value"),
             "there is no $.results.score: $.results is an object with '', 'Größe', 'a'b', "
             "'exact_match,none', 'scores', 'with-dash_9'");
-  EXPECT_EQ(Refusal("$.list[3]"), "there is no $.list[3]: $.list is a list of 3 elements");
-  EXPECT_EQ(Refusal("$.list[-4]"), "there is no $.list[-4]: $.list is a list of 3 elements");
-  EXPECT_EQ(Refusal("$.text.length"), "there is no $.text.length: $.text is \"x\"");
-  EXPECT_EQ(Refusal("$.list.a"), "there is no $.list.a: $.list is a list of 3 elements");
-  EXPECT_EQ(Refusal("$.results[0]").find("there is no $.results[0]: $.results is an object"), 0U);
+  EXPECT_EQ(PathRefusal("$.list[3]"), "there is no $.list[3]: $.list is a list of 3 elements");
+  EXPECT_EQ(PathRefusal("$.list[-4]"), "there is no $.list[-4]: $.list is a list of 3 elements");
+  EXPECT_EQ(PathRefusal("$.text.length"), "there is no $.text.length: $.text is \"x\"");
+  EXPECT_EQ(PathRefusal("$.list.a"), "there is no $.list.a: $.list is a list of 3 elements");
+  EXPECT_EQ(PathRefusal("$.results[0]").find("there is no $.results[0]: $.results is an object"), 0U);
 }
 
 TEST(JsonPath, RefusesOtherTextsAndSaysWhere) {
@@ -63,13 +63,13 @@ TEST(JsonPath, RefusesOtherTextsAndSaysWhere) {
       {"$[99999999999999999999]", "character 3: expected an element's number"},
       {"$.a b", "character 4: expected '.' or '['"},
   };
-  for (const auto& [path, problem] : cases) EXPECT_THAT(Refusal(path), HasSubstr(problem)) << path;
+  for (const auto& [path, problem] : cases) EXPECT_THAT(PathRefusal(path), HasSubstr(problem)) << path;
 }
 
 TEST(JsonPath, HasALimit) {
   std::string path = "$";
   for (int i = 0; i < 201; ++i) path += ".a";
-  EXPECT_THAT(Refusal(path), HasSubstr("more than 200 steps"));
+  EXPECT_THAT(PathRefusal(path), HasSubstr("more than 200 steps"));
 }
 
 }  // namespace

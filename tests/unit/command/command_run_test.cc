@@ -146,7 +146,7 @@ TEST_F(CommandRunTest, ABrokenEngineIsTheWorkersFailure) {
   EXPECT_THAT(
       Failure(Order({"python3", "-c", std::string(kHarness) + "\nimport time; time.sleep(600)"}),
               ErrorKind::kInfrastructure),
-      HasSubstr("the model no longer answers"));
+      HasSubstr("the model no longer answer"));
 }
 
 class GivenServerEngine : public endpoint::test::ScriptedEngine {

@@ -15,18 +15,18 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::StartsWith;
 
-constexpr const char* kResults = "results: {file: r.json, scores: {acc: $.acc}}";
+constexpr const char* kCommandResults = "results: {file: r.json, scores: {acc: $.acc}}";
 
-EvalConfig Read(const std::string& entry, const std::string& rest = "") {
+EvalConfig ReadCommand(const std::string& entry, const std::string& rest = "") {
   return ParseEvalConfig("checkpoint: /\ntasks:\n  - {" + entry + "}\n" + rest,
                          "/somewhere/eval.yaml", {});
 }
-std::string ProblemOf(const std::string& entry, const std::string& rest = "") {
-  return CaughtText([&] { Read(entry, rest); }, ErrorKind::kUsage);
+std::string CommandProblem(const std::string& entry, const std::string& rest = "") {
+  return CaughtText([&] { ReadCommand(entry, rest); }, ErrorKind::kUsage);
 }
 
 TEST(CommandSection, IsRead) {
-  const EvalConfig config = Read(
+  const EvalConfig config = ReadCommand(
       "command: [inspect, eval, \"{eval_dir}/task.py\", --limit, 10, '{\"a\": 1}'], name: my task, "
       "environment: {LOGS: \"{output}/logs\", N: 3, ON: true}, time_limit: 90.5, "
       "results: {file: \"logs/*.json\", scores: {acc: \"$.a[0]['b,c']\", "
@@ -50,7 +50,7 @@ TEST(CommandSection, IsRead) {
 
 TEST(CommandSection, TheFolderCountsOnlyIfTheCommandUsesIt) {
   const auto folder = [](const std::string& command) {
-    return Read("command: [" + command + "], name: a, " + kResults).tasks[0].command->eval_dir;
+    return ReadCommand("command: [" + command + "], name: a, " + kCommandResults).tasks[0].command->eval_dir;
   };
   EXPECT_EQ(folder("inspect, eval"), "");
   EXPECT_EQ(folder("/bin/echo"), "");
@@ -60,7 +60,7 @@ TEST(CommandSection, TheFolderCountsOnlyIfTheCommandUsesIt) {
 
 TEST(CommandSection, TheSpecificationSurvivesItsMessage) {
   const CommandSpec spec =
-      *Read(
+      *ReadCommand(
            "command: [./a, b], name: a, environment: {X: y}, time_limit: 7, "
            "results: {file: r, scores: {l: {path: $.l, higher_is_better: false}}}")
            .tasks[0]
@@ -72,7 +72,7 @@ TEST(CommandSection, TheSpecificationSurvivesItsMessage) {
 }
 
 TEST(CommandSection, BadEntriesNameTheKeyAndWhatIsExpected) {
-  const std::string good = std::string("name: a, ") + kResults;
+  const std::string good = std::string("name: a, ") + kCommandResults;
   const std::pair<std::string, const char*> cases[] = {
       {"command: inspect eval, " + good, "found 'inspect eval', expected a list of words"},
       {"command: [], " + good, "expected a list of 1 to 1000 words"},
@@ -81,8 +81,8 @@ TEST(CommandSection, BadEntriesNameTheKeyAndWhatIsExpected) {
       {"command: [\"\"], " + good, "the first word is empty"},
       {"command: [a, \"{chekpoint}\"], " + good,
        "there is no placeholder {chekpoint}; did you mean 'checkpoint'?"},
-      {std::string("command: [a], ") + kResults, "key 'tasks[0].name': absent"},
-      {std::string("command: [a], name: \"../x\", ") + kResults, "key 'tasks[0].name'"},
+      {std::string("command: [a], ") + kCommandResults, "key 'tasks[0].name': absent"},
+      {std::string("command: [a], name: \"../x\", ") + kCommandResults, "key 'tasks[0].name'"},
       {"command: [a], name: a", "key 'tasks[0].results': absent"},
       {"command: [a], name: a, results: {scores: {x: $.x}}", "key 'tasks[0].results.file'"},
       {"command: [a], name: a, results: {file: /etc/passwd, scores: {x: $.x}}",
@@ -113,13 +113,13 @@ TEST(CommandSection, BadEntriesNameTheKeyAndWhatIsExpected) {
       {"command: [a], task: gsm8k, " + good, "key 'tasks[0].task': does not apply to a command"},
   };
   for (const auto& [entry, problem] : cases)
-    EXPECT_THAT(ProblemOf(entry), AllOf(StartsWith("/somewhere/eval.yaml:3"), HasSubstr(problem)))
+    EXPECT_THAT(CommandProblem(entry), AllOf(StartsWith("/somewhere/eval.yaml:3"), HasSubstr(problem)))
         << entry;
 }
 
 TEST(CommandSection, AnEngineWithoutAModelIsRefused) {
-  const std::string entry = std::string("command: [a], name: a, ") + kResults;
-  EXPECT_EQ(ProblemOf(entry), "");
+  const std::string entry = std::string("command: [a], name: a, ") + kCommandResults;
+  EXPECT_EQ(CommandProblem(entry), "");
   EXPECT_THAT(CaughtText([&] {
                 ParseEvalConfig("tasks: [{" + entry + "}]\nengine: {name: emulated}\n",
                                 "/somewhere/eval.yaml", {});
