@@ -113,7 +113,7 @@ void ReadResults(YamlSection* section, CommandSpec* spec) {
   auto results = section->Section("results");
   if (!results)
     section->RefuseAbsent("results", "absent, expected {file: ..., scores: {accuracy: $...}}");
-  const Json file = results->Value("file");
+  const Json file = results->Value("file"), scores = results->Value("scores");
   if (file.is_null())
     results->RefuseAbsent("file", "absent, expected the file that the program writes");
   spec->results_file = ReadText(*results, "file", file);
@@ -122,7 +122,6 @@ void ReadResults(YamlSection* section, CommandSpec* spec) {
     results->Refuse("file", fmt::format("found '{}', expected a path within the program's folder",
                                         PrintableLine(spec->results_file)));
   }
-  const Json scores = results->Value("scores");
   if (!scores.is_object() || scores.empty() || scores.size() > kMetricsMax) {
     results->Refuse("scores", fmt::format("expected a mapping of 1 to {} scores, such as "
                                           "{{accuracy: $.results.accuracy}}",

@@ -46,7 +46,7 @@ class Example(EvaldCase):
         self.assertEqual(results["harness"]["math,none"], harness["quickstart_math"]["exact_match,strict-match"])
         self.assertLess(results["harness"]["choice,none"], 0.9, "a test that a constant passes")
 
-    @unittest.skipIf(MISSING or VLLM is None, f"not there: {', '.join([*MISSING, *[] if VLLM else ['vllm']])}")
+    @unittest.skipIf(MISSING or VLLM is None, f"not there: {', '.join([*MISSING, *([] if VLLM else ['vllm'])])}")
     def test_on_vllm_they_ask_its_own_api(self):
         results, harness = self.run_example({"name": "vllm", "command": [VLLM], "parity_seconds": 0})
         # bf16 on both sides, in other batches: near answers may differ.
