@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <initializer_list>
+#include <iterator>
 
 namespace evald::command {
 namespace {
