@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "base/text.h"
+#include "datasets/command_task.h"
 #include "datasets/leaf_task.h"
 #include "evald/error.h"
 
@@ -109,7 +110,29 @@ void GroupBuilder::RefuseName(const std::string& where, const std::string& name)
               remedy);
 }
 
+// A command is no task of a file, and may have the name of one unless the run asks for both.
+void GroupBuilder::AddCommand(const TaskRequest& request) {
+  const bool added = asked_by_.emplace(request.name, "the command " + request.name).second;
+  if (!added) RefuseCommandName(request.where, request.name);
+  out_.leaves.push_back({request.name, CommandTaskOf(request), request.where});
+}
+
+void GroupBuilder::RefuseCommandName(const std::string& where, const std::string& name) {
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}: this run has two tasks or groups '{}'", where, name),
+              "give the command another 'name'");
+}
+
+ResolvedTasks GroupBuilder::Take() {
+  for (const LeafTask& leaf : out_.leaves) {
+    if (leaf.state->command && groups_.contains(leaf.name))
+      RefuseCommandName(leaf.where, leaf.name);
+  }
+  return std::move(out_);
+}
+
 void GroupBuilder::Add(const TaskRequest& request) {
+  if (request.command) return AddCommand(request);
   const std::string where = request.where.empty() ? "" : request.where + ": ";
   const TaskEntry* entry = nullptr;
   try {

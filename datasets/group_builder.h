@@ -21,7 +21,8 @@ class GroupBuilder {
   /// requests, and for a name that was asked for before with other settings. The same request again
   /// adds nothing.
   void Add(const TaskRequest& request);
-  ResolvedTasks Take() { return std::move(out_); }
+  /// Throws Error(kUsage) if a command has the name of a group.
+  ResolvedTasks Take();
 
  private:
   struct Overrides {
@@ -35,6 +36,8 @@ class GroupBuilder {
   /// Sets what the request asks for in a task, after the files of the task and of its groups.
   void ApplyRequest(YamlMapping* task) const;
 
+  void AddCommand(const TaskRequest& request);
+  [[noreturn]] static void RefuseCommandName(const std::string& where, const std::string& name);
   std::string Build(const TaskEntry& entry, const Overrides& overrides);
   std::string BuildTask(const YamlMapping& yaml, const std::string& path,
                         const Overrides& overrides);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -12,9 +13,18 @@ namespace evald {
 /// The content of a LeafTask.
 struct LeafTask::State {
   TaskConfig config;
+  /// A task of a run's own, not of a file: `config` then has only what results say of it
+  std::optional<CommandSpec> command;
   std::optional<int64_t> limit;  ///< the first documents of the evaluated split
   std::optional<bool> enable_thinking;
   ThinkEnd think_end;
 };
+
+/// The task's definition from its configuration alone.
+TaskDefinition DefinitionOf(const LeafTask::State& leaf);
+
+/// Whether the folder holds a prepared task undamaged. A damaged one is removed, to be prepared
+/// again; a process that has its files open keeps them.
+bool IsPrepared(const std::filesystem::path& folder);
 
 }  // namespace evald

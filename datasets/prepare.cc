@@ -7,6 +7,7 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/sha256.h"
+#include "datasets/command_task.h"
 #include "datasets/documents.h"
 #include "datasets/functions.h"
 #include "datasets/leaf_task.h"
@@ -41,22 +42,6 @@ void RequireFewAnswers(size_t requests, int repeats) {
                           "{}",
                           answers, requests, repeats, kAnswersPerDocumentMax),
               "ask for fewer repeats, or give the document fewer choices");
-}
-
-TaskDefinition DefinitionOf(const TaskConfig& config) {
-  TaskDefinition task;
-  task.name = config.name;
-  task.alias = config.alias;
-  task.version = config.version;
-  task.output_type = config.output_type;
-  task.repeats = config.repeats;
-  task.num_fewshot = config.num_fewshot;
-  task.unsafe_code = config.unsafe_code;
-  task.process_results = config.process_results;
-  task.metrics = config.metrics;
-  task.filters = config.filters;
-  task.config = config.dump;
-  return task;
 }
 
 PromptOptions PromptsOf(const LeafTask::State& task, PromptOptions prompts) {
@@ -134,7 +119,7 @@ class Preparation {
     const std::string key = Key();
     const fs::path folder = options_.cache_dir / "prepared" / key;
     if (options_.holds) options_.holds(key);
-    if (IsThere(folder)) return folder;
+    if (IsPrepared(folder)) return folder;
     LoadDocuments();
     Documents fewshot = LoadFewshot();
     Doing("writing", "prompts");
@@ -162,22 +147,6 @@ class Preparation {
   }
 
  private:
-  // Whether the folder holds the prepared task undamaged. A damaged one is removed, to be prepared
-  // again; a process that has its files open keeps them.
-  static bool IsThere(const fs::path& folder) {
-    std::error_code ignored;
-    if (!fs::is_regular_file(folder / "task.json", ignored)) return false;
-    try {
-      const PreparedTask whole(folder);
-      return true;
-    } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kInput) throw;
-      log::Warn("{}; it is prepared again", e.message());
-      RemovePrepared(folder);
-      return false;
-    }
-  }
-
   DocumentCheck CheckOf(const TaskDefinition& task) const {
     if (!options_.checker) return [](const PreparedDocument&) {};
     const auto at_task = [where = "the task at " + config_.where](const auto& work) {
@@ -320,7 +289,7 @@ class Preparation {
   }
 
   TaskDefinition Define(const PromptBuilder& builder) const {
-    TaskDefinition task = DefinitionOf(config_);
+    TaskDefinition task = DefinitionOf(state_);
     task.multiple_target = builder.multiple_target();
     task.multiple_input = builder.multiple_input();
     task.original_documents = static_cast<int64_t>(documents_.rows.size());
@@ -349,13 +318,47 @@ class Preparation {
 
 }  // namespace
 
-TaskDefinition DefineTask(const LeafTask& task) { return DefinitionOf(task.state->config); }
+TaskDefinition DefinitionOf(const LeafTask::State& leaf) {
+  const TaskConfig& config = leaf.config;
+  TaskDefinition task;
+  task.name = config.name;
+  task.alias = config.alias;
+  task.version = config.version;
+  task.output_type = config.output_type;
+  task.repeats = config.repeats;
+  task.num_fewshot = config.num_fewshot;
+  task.unsafe_code = config.unsafe_code;
+  task.process_results = config.process_results;
+  task.metrics = config.metrics;
+  task.filters = config.filters;
+  task.config = config.dump;
+  task.command = leaf.command;
+  return task;
+}
+
+bool IsPrepared(const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(folder / "task.json", ignored)) return false;
+  try {
+    const PreparedTask whole(folder);
+    return true;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kInput) throw;
+    log::Warn("{}; it is prepared again", e.message());
+    RemovePrepared(folder);
+    return false;
+  }
+}
+
+TaskDefinition DefineTask(const LeafTask& task) { return DefinitionOf(*task.state); }
 
 TaskDefinition DescribeTask(const LeafTask& task, const PrepareOptions& options) {
+  if (task.state->command) return DescribeCommandTask(*task.state);
   return Preparation(task, options).Describe();
 }
 
 fs::path PrepareTask(const LeafTask& task, const PrepareOptions& options) {
+  if (task.state->command) return PrepareCommandTask(*task.state, options);
   return Preparation(task, options).Prepare();
 }
 

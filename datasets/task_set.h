@@ -33,6 +33,8 @@ struct TaskRequest {
   /// score log-likelihoods are refused
   std::optional<bool> enable_thinking = std::nullopt;
   ThinkEnd think_end = {};  ///< where the thinking in answers ends; default: there is none
+  /// The task is this command, not one of a file. The other values are then absent.
+  std::optional<CommandSpec> command = std::nullopt;
 };
 
 /// One line of `evald tasks`.

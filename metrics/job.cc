@@ -64,6 +64,7 @@ void RequireShortAnswers(const protocol::Job& job, int64_t document, uint64_t by
 
 bool NeedsCode(const TaskDefinition& task) {
   if (task.unsafe_code) return true;
+  if (task.command) return false;  // the program has run already
   for (const MetricSpec& metric : task.metrics) {
     if (!metric.function.empty()) return true;
   }

@@ -74,6 +74,41 @@ void RefuseFunction(const std::string& where, const std::string& function,
                   "of tasks is not run");
 }
 
+Json ToJson(const CommandSpec& spec) {
+  Json scores = Json::array();
+  for (const CommandScore& score : spec.scores)
+    scores.push_back(
+        {{"name", score.name}, {"path", score.path}, {"higher_is_better", score.higher_is_better}});
+  return {{"command", spec.command},
+          {"environment", spec.environment},
+          {"results", {{"file", spec.results_file}, {"scores", std::move(scores)}}},
+          {"time_limit", spec.time_limit_s},
+          {"eval_dir", spec.eval_dir}};
+}
+
+CommandSpec CommandFromJson(const Json& json, const std::string& where) {
+  CommandSpec spec;
+  spec.command = Field<std::vector<std::string>>(json, "command", where);
+  if (spec.command.empty()) ThrowField(json, "command", "at least one word", where);
+  const Json environment = ObjectField(json, "environment", where);
+  for (const auto& [name, value] : environment.items()) {
+    if (!value.is_string()) ThrowField(json, "environment", "texts", where);
+    spec.environment[name] = value.get<std::string>();
+  }
+  const Json results = ObjectField(json, "results", where);
+  spec.results_file = Field<std::string>(results, "file", where);
+  for (const Json& score : Field<std::vector<Json>>(results, "scores", where)) {
+    spec.scores.push_back({Field<std::string>(score, "name", where),
+                           Field<std::string>(score, "path", where),
+                           Field<bool>(score, "higher_is_better", where)});
+  }
+  if (spec.scores.empty()) ThrowField(results, "scores", "at least one score", where);
+  spec.time_limit_s = Field<double>(json, "time_limit", where);
+  if (!(spec.time_limit_s > 0)) ThrowField(json, "time_limit", "seconds above 0", where);
+  spec.eval_dir = Field<std::string>(json, "eval_dir", where);
+  return spec;
+}
+
 Json ToJson(const TaskDefinition& task) {
   Json metrics = Json::array();
   for (const MetricSpec& metric : task.metrics) metrics.push_back(MetricToJson(metric));
@@ -96,6 +131,7 @@ Json ToJson(const TaskDefinition& task) {
   json["effective_documents"] = task.effective_documents;
   json["config"] = task.config;
   json["sources"] = task.sources;
+  if (task.command) json["command"] = ToJson(*task.command);
   return json;
 }
 
@@ -124,6 +160,8 @@ TaskDefinition TaskFromJson(const Json& json, const std::string& where) {
   task.effective_documents = Field<int64_t>(json, "effective_documents", where);
   task.config = Field<Json>(json, "config", where);
   task.sources = Field<Json>(json, "sources", where);
+  if (json.contains("command"))
+    task.command = CommandFromJson(json.at("command"), where + ": command");
   return task;
 }
 

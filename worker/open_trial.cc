@@ -57,6 +57,11 @@ OpenTrial::OpenTrial(const protocol::Lease& lease, const EngineInfo& engine,
     slice.spec = spec;
     slice.task = prepared->Open(spec.prepared, engine.wants_tokens ? spec.tokenizer_key : "");
     CheckSlice(spec, *slice.task);
+    const Json& definition = slice.task->task();
+    if (definition.contains("command")) {
+      slice.command = CommandFromJson(definition.at("command"),
+                                      slice.task->directory().string() + "/task.json");
+    }
     slice.next_document = spec.first;
     slices_.push_back(std::move(slice));
   }
@@ -91,6 +96,18 @@ void OpenTrial::LoadMore(OpenSlice* slice) {
       }
     }
   }
+}
+
+const CommandSpec* OpenTrial::next_command() const {
+  for (size_t s = feeding_; s < slices_.size(); ++s) {
+    if (!slices_[s].taken && !slices_[s].fed()) return command_of(s);
+  }
+  return nullptr;
+}
+
+const CommandSpec* OpenTrial::command_of(size_t slice) const {
+  const auto& command = slices_[slice].command;
+  return command ? &*command : nullptr;
 }
 
 const std::string& OpenTrial::feeding_task() const {

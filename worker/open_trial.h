@@ -11,6 +11,7 @@
 #include "evald/engine_info.h"
 #include "evald/generation.h"
 #include "evald/request.h"
+#include "evald/task.h"
 #include "prepared/prepared_task.h"
 #include "protocol/messages.h"
 #include "worker/generations_file.h"
@@ -55,6 +56,11 @@ class OpenTrial {
   /// the slice's file at its first request, with everything that can be salvaged. With `one_slice`,
   /// a slice's requests come only while none of another slice are in flight.
   bool Next(Feed* feed, bool one_slice = false);
+  /// The command that Next will return the request of; null for any other request, or none.
+  const CommandSpec* next_command() const;
+  /// The command whose request the slice has; null for a slice of another task.
+  const CommandSpec* command_of(size_t slice) const;
+  const std::string& file_of(size_t slice) const { return slices_[slice].spec.file; }
   /// The task that Next looks at, or last looked at.
   const std::string& feeding_task() const;
   /// Slices with requests in flight.
@@ -102,6 +108,7 @@ class OpenTrial {
   struct OpenSlice {
     protocol::Slice spec;
     std::shared_ptr<const PreparedTask> task;
+    std::optional<CommandSpec> command;
     std::unique_ptr<GenerationsFile> file;  ///< null before the first request, and once taken
     int64_t next_document = 0;
     int64_t in_flight = 0;

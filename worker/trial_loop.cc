@@ -81,6 +81,7 @@ void TrialLoop::Run() {
     if (broken_) break;
     UpdateSnapshot();
   }
+  command_.reset();
   engine_->CancelAll();
   timeline_.Close(MonotonicMicros());
   committer_.reset();  // waits for what is queued
@@ -218,6 +219,7 @@ void TrialLoop::LoadCheckpoint(const protocol::Load& load) {
     staged_ = std::move(staged);
     info_ = engine_->Info();
     loaded_ = load.fingerprint;
+    directory_ = load.directory;
     FailPoint("worker.loaded");
   } catch (const std::exception& e) {
     const Error error = AsError(e);
@@ -258,11 +260,16 @@ void TrialLoop::Open(const protocol::Lease& lease) {
 
 void TrialLoop::FeedEngine() {
   const auto room = [this] { return in_flight_.size() < static_cast<size_t>(info_.concurrency); };
+  // A command has the worker to itself: it begins once everything before is answered, and nothing
+  // behind it begins before its end.
+  const auto waits = [this](const auto& trial) {
+    return command_ || (trial->next_command() != nullptr && !in_flight_.empty());
+  };
   const Trials held = open_;
   for (const auto& trial : held) {
-    while (room() && FeedFrom(trial)) {
+    while (room() && !waits(trial) && FeedFrom(trial)) {
     }
-    if (!room()) return;
+    if (!room() || waits(trial)) return;
     // After a failed Step the trials go through the engine one at a time, until it is known whose
     // request is at fault.
     if (!suspects_.empty() && trial->in_flight() > 0) return;
@@ -279,7 +286,11 @@ bool TrialLoop::FeedFrom(const std::shared_ptr<OpenTrial>& trial) {
     entry.feed.request.repeat = request.repeat;
     entry.feed.request.kind = request.kind;
     const uint64_t tag = next_tag_++;
-    engine_->Submit(tag, std::move(request));
+    if (trial->command_of(entry.feed.slice) != nullptr) {
+      StartCommand(tag, entry);
+    } else {
+      engine_->Submit(tag, std::move(request));
+    }
     entry.begin_us = MonotonicMicros();
     in_flight_.emplace(tag, std::move(entry));
     return true;
@@ -289,7 +300,46 @@ bool TrialLoop::FeedFrom(const std::shared_ptr<OpenTrial>& trial) {
   }
 }
 
+// The program's folder and log lie in the run's folder, beside the generations:
+// generations/<task>/<file>.jsonl, commands/<task>/<file>/, logs/command-<task>.log.
+void TrialLoop::StartCommand(uint64_t tag, const InFlight& entry) {
+  const size_t slice = entry.feed.slice;
+  const std::filesystem::path file = entry.trial->file_of(slice);
+  const std::filesystem::path task = file.parent_path().filename();
+  const std::filesystem::path run = file.parent_path().parent_path().parent_path();
+  command::CommandOrder order;
+  order.task = entry.trial->task_of(slice);
+  order.spec = *entry.trial->command_of(slice);
+  order.checkpoint = directory_;
+  order.folder = run / "commands" / task / file.stem();
+  order.log = run / "logs" / ("command-" + task.string() + ".log");
+  command_ = Command{tag, std::make_unique<command::CommandRun>(engine_, std::move(order))};
+}
+
+// One turn of waiting for the program. Its failure is that of its task; a model that no longer
+// answers is the worker's.
+void TrialLoop::AwaitCommand() {
+  const int64_t begin = MonotonicMicros();
+  timeline_.Busy(begin);
+  Finished finished{command_->tag, {}, std::nullopt};
+  std::optional<Error> failed;
+  try {
+    std::optional<Generation> answer = command_->run->Wait(kStepBudget);
+    Charge(std::max<int64_t>(MonotonicMicros() - begin, 1));
+    if (!answer) return;
+    finished.generation = std::move(*answer);
+  } catch (const std::exception& e) {
+    failed = AsError(e);
+  }
+  command_.reset();
+  if (!failed) return Keep(std::move(finished));
+  if (failed->kind() != ErrorKind::kInput) return StepFailed(*failed);
+  finished.refused = std::move(failed);
+  Keep(std::move(finished));
+}
+
 void TrialLoop::AskForMore() {
+  if (command_) return;
   if (!loaded_ || draining_ || !waiting_.empty() || wanted_ > 0 || !suspects_.empty() ||
       open_.size() >= kOpenTrialsMax) {
     return;
@@ -303,6 +353,7 @@ void TrialLoop::AskForMore() {
 }
 
 void TrialLoop::Compute() {
+  if (command_) return AwaitCommand();
   const int64_t begin = MonotonicMicros();
   timeline_.Busy(begin);
   std::vector<Finished> finished;
@@ -407,6 +458,7 @@ void TrialLoop::Drop(const std::shared_ptr<OpenTrial>& trial) {
 }
 
 void TrialLoop::TakeBackAll() {
+  command_.reset();  // gives the engine back
   engine_->CancelAll();
   in_flight_.clear();
   for (const auto& trial : open_) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include "evald/error.h"
 #include "protocol/messages.h"
 #include "protocol/seen_attempts.h"
+#include "worker/command/command_run.h"
 #include "worker/committer.h"
 #include "worker/engine/engine.h"
 #include "worker/open_trial.h"
@@ -75,6 +77,8 @@ class TrialLoop {
   void Open(const protocol::Lease& lease);
   void FeedEngine();
   bool FeedFrom(const std::shared_ptr<OpenTrial>& trial);
+  void StartCommand(uint64_t tag, const InFlight& entry);
+  void AwaitCommand();
   void AskForMore();
   void Compute();
   void Charge(int64_t micros);
@@ -107,6 +111,13 @@ class TrialLoop {
   std::deque<std::variant<protocol::Load, protocol::Lease, protocol::Follow>> waiting_;
   protocol::SeenAttempts leased_;
   std::optional<std::string> loaded_;  ///< fingerprint of the checkpoint that answers
+  std::filesystem::path directory_;    ///< its folder; "" for an engine that needs none
+  /// A program of the user's that answers the one request under way; the engine is then its
+  struct Command {
+    uint64_t tag = 0;
+    std::unique_ptr<command::CommandRun> run;
+  };
+  std::optional<Command> command_;
   /// When the engine was last told to follow; none after the Load
   std::optional<int64_t> followed_us_;
   bool draining_ = false;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +39,33 @@ struct FilterPipeline {
   std::vector<FilterStep> steps;
 };
 
+/// One score in the results file of a command.
+struct CommandScore {
+  std::string name;  ///< the metric's name in results
+  std::string path;  ///< where the number is, "$.results.scores[0].value" (base/json_path.h)
+  bool higher_is_better = true;
+};
+
+/// A task whose score a program of the user's computes: any harness that talks to a model over an
+/// OpenAI-compatible API (docs/tasks.md, "Commands"). Words, values and `results_file` may hold
+/// placeholders, such as {checkpoint} (base/placeholders.h).
+struct CommandSpec {
+  std::vector<std::string> command;                ///< the program and its arguments
+  std::map<std::string, std::string> environment;  ///< added to the worker's own
+  std::string results_file;                        ///< a pattern below the program's folder
+  std::vector<CommandScore> scores;
+  double time_limit_s = 3600;
+  /// The folder of eval.yaml, for {eval_dir} and a program named by a relative path; "": not needed
+  std::string eval_dir;
+};
+
+/// The placeholders that texts of a command may hold.
+inline constexpr const char* kCommandPlaceholders[] = {"base_url",   "api_key", "model",
+                                                       "checkpoint", "output",  "eval_dir"};
+
+/// The function of the metrics of a command: each is the number of its name that the program gave.
+inline constexpr const char* kCommandMetric = "command/score";
+
 /// A task after inheritance, defaults and overrides. It holds all that scoring and reporting need
 /// to know of the task. It is kept as task.json in the prepared folder.
 struct TaskDefinition {
@@ -56,6 +86,8 @@ struct TaskDefinition {
   int64_t effective_documents = 0;  ///< those of them that are evaluated (limit)
   Json config;   ///< the task's whole configuration as lm-evaluation-harness reports it
   Json sources;  ///< the parts of the content key: data files with hashes, few-shot seed, ...
+  /// A program's scores: the task has one document with one request, which the program answers
+  std::optional<CommandSpec> command;
 };
 
 /// An aggregation of a group over its leaf tasks.
@@ -73,6 +105,12 @@ struct GroupDefinition {
   std::vector<std::string> children;  ///< tasks and groups, in order
   std::vector<GroupMetric> metrics;   ///< empty: the group is only a heading
 };
+
+/// {"command": [...], "environment": {...}, "results": {"file", "scores": [...]}, "time_limit",
+/// "eval_dir"}
+Json ToJson(const CommandSpec& spec);
+/// Throws Error(kInput) "<where>: ...".
+CommandSpec CommandFromJson(const Json& json, const std::string& where);
 
 Json ToJson(const TaskDefinition& task);
 /// Throws Error(kInput) "<where>: ...".

@@ -28,6 +28,7 @@ namespace evald {
   METRIC(Bypass)              \
   METRIC(PassAtK)             \
   METRIC(PassAt1)             \
+  METRIC(CommandScore)        \
   METRIC(AccAll)              \
   METRIC(Bleu)                \
   METRIC(Chrf)                \
@@ -47,6 +48,7 @@ std::vector<std::string> ServedNames(const OutputType& type, bool functions) {
   std::vector<std::string> names;
   for (const Metric* metric : Metrics()) {
     if (!type.serves(*metric) || HasFunction(*metric) != functions) continue;
+    if (metric->function == std::string_view(kCommandMetric)) continue;  // no task file's
     names.emplace_back(functions ? metric->function : metric->name);
   }
   return names;
@@ -132,6 +134,8 @@ const Metric* FindMetric(std::string_view name) {
 }
 
 const Metric& ServedMetric(const MetricSpec& spec, const OutputType& type) {
+  // A command names its scores as it likes.
+  if (spec.function == kCommandMetric) return ServedFunction(spec.function, type);
   const Metric* const metric = FindMetric(spec.metric);
   if (metric != nullptr && !ServedAnywhere(*metric)) {
     throw Error(ErrorKind::kInput, fmt::format("the metric '{}' is not served", spec.metric));

@@ -13,6 +13,7 @@
 #include "evald/error.h"
 #include "evald/task_limits.h"
 #include "metrics/sandbox_options.h"
+#include "orchestrator/config/command_section.h"
 #include "orchestrator/config/engine_section.h"
 #include "orchestrator/config/key_hints.h"
 #include "orchestrator/config/sections.h"
@@ -33,7 +34,8 @@ fs::path FromHome(const char* variable, const char* below_home, const char* key)
   return folder;
 }
 
-TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t index) {
+TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t index,
+                     const fs::path& file) {
   TaskRequest task;
   task.where = top.WhereIn("tasks", node);
   if (node.IsScalar()) {
@@ -41,6 +43,7 @@ TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t inde
     return task;
   }
   YamlSection section = top.Item("tasks", node, index);
+  if (section.Has("command")) return ReadCommandTask(std::move(section), file);
   const auto name = section.String("task");
   task.limit = section.Integer("limit", 1, INT64_MAX);
   task.limit_total = section.Integer("limit_total", 1, INT64_MAX);
@@ -63,7 +66,7 @@ TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t inde
 void ReadTasks(YamlSection& top, EvalConfig* config) {
   const std::vector<YAML::Node> items = top.List("tasks");
   for (size_t i = 0; i < items.size(); ++i) {
-    config->tasks.push_back(ReadTask(top, items[i], i));
+    config->tasks.push_back(ReadTask(top, items[i], i, config->file));
   }
   if (items.empty())
     top.RefuseAbsent("tasks", "absent or empty, expected a list such as [gsm8k, mmlu]");
@@ -230,6 +233,7 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const std::string& ca
   ReadEngine(top, &config);
   ReadGenerationConfig(top, &config);
   ReadInputs(top, overrides, &config);
+  CheckCommands(config);
   ReadPrompts(top, &config);
   SettleThinking(&config);
   config.workers = ReadWorkers(top, "workers");
@@ -264,6 +268,7 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
   Json tasks = Json::array();
   for (const TaskRequest& task : config.tasks) {
     Json entry = {{"task", task.name}};
+    if (task.command) entry["command"] = ToJson(*task.command);
     if (task.limit) entry["limit"] = *task.limit;
     if (task.limit_total) entry["limit_total"] = *task.limit_total;
     if (task.num_fewshot) entry["num_fewshot"] = *task.num_fewshot;

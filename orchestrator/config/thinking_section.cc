@@ -54,6 +54,7 @@ Json ReadTemplateArguments(YamlSection& top, bool chat_template) {
 void SettleThinking(EvalConfig* config) {
   const EngineConfig& engine = config->engine;
   for (TaskRequest& task : config->tasks) {
+    if (task.command) continue;  // the program decides what it asks, and how
     const bool own_switch = task.enable_thinking.has_value();
     const bool off = own_switch && !*task.enable_thinking;
     if (!own_switch) task.enable_thinking = engine.enable_thinking;

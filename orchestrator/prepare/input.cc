@@ -40,7 +40,8 @@ Json ToJson(const TaskRequest& task) {
           {"repeats", OrNull(task.repeats)},
           {"generation_kwargs", task.generation_kwargs},
           {"enable_thinking", OrNull(task.enable_thinking)},
-          {"think_end_token", ToJson(task.think_end)}};
+          {"think_end_token", ToJson(task.think_end)},
+          {"command", task.command ? ToJson(*task.command) : Json()}};
 }
 
 TaskRequest TaskRequestFromJson(const Json& json) {
@@ -52,7 +53,10 @@ TaskRequest TaskRequestFromJson(const Json& json) {
           Optional<int>(json, "repeats"),
           json.at("generation_kwargs"),
           Optional<bool>(json, "enable_thinking"),
-          ParseThinkEnd(json.at("think_end_token")).value_or(ThinkEnd())};
+          ParseThinkEnd(json.at("think_end_token")).value_or(ThinkEnd()),
+          json.at("command").is_null()
+              ? std::nullopt
+              : std::optional<CommandSpec>(CommandFromJson(json.at("command"), kInputName))};
 }
 
 Json PromptsToJson(const PromptsConfig& prompts) {

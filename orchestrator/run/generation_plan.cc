@@ -28,7 +28,7 @@ GenerationPlan PlanGeneration(const EvalConfig& config, const Suite& suite, cons
   const auto generation = GenerationConfig::Read(checkpoint, config.engine.generation_config);
   for (const SuiteTask& task : suite.tasks) {
     const TaskDefinition& definition = task.definition;
-    if (definition.output_type != "generate_until") continue;
+    if (definition.output_type != "generate_until" || definition.command) continue;
     try {
       const SamplingParams sampling = SamplingFromKwargs(
           definition.config.value("generation_kwargs", Json::object()), definition.name);

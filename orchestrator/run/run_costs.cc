@@ -106,6 +106,7 @@ TaskFacts FactsOf(const SuiteTask& task) {
   facts.tokens_in = task.tokens_in;
   facts.prefix_tokens = task.prefix_tokens;
   facts.tokens_out_most = task.tokens_out_most;
+  if (task.definition.command) facts.declared_s = task.definition.command->time_limit_s;
   return facts;
 }
 

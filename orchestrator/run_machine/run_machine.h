@@ -29,6 +29,8 @@ struct MachineTask {
   int64_t documents = 0;
   bool slow_scoring = false;         ///< its metric runs programs
   double requests_per_document = 1;  ///< mean, repeats included
+  /// A program's own work, which a second worker would only repeat beside the first: no backups
+  bool command = false;
 };
 
 /// The input of Plan besides the tasks.
@@ -313,6 +315,7 @@ class RunMachine {
   void ReportUntold(int64_t now);
   int64_t& StealWaitOf(Holder worker);
   FreshSeconds FreshOf(const TrialState& trial) const;
+  bool IsCommand(const TrialState& trial) const;
   bool IsStalled(Holder worker, const TrialState& trial, int64_t now) const;
   void Supersede(int64_t trial, size_t task, DocumentRange documents);
   void Revoke(int64_t trial);

@@ -52,6 +52,7 @@ void RunMachine::ReportBegun(Holder worker, int64_t now) {
     const TrialState& trial = trials_.at(number);
     if (trial.backup || trial.backups >= Backups::kBackupsMax || trial.counterpart >= 0) continue;
     if (AllReported(trial)) continue;  // it is about to report the trial done
+    if (IsCommand(trial)) continue;  // a program of the user's runs once
     begun.push_back(
         {number, Seconds(trial.since_us), FreshOf(trial).total(), Seconds(trial.quiet_us)});
   }
@@ -66,8 +67,14 @@ FreshSeconds RunMachine::FreshOf(const TrialState& trial) const {
   return fresh;
 }
 
+// A program of the user's, which has a time limit of its own.
+bool RunMachine::IsCommand(const TrialState& trial) const {
+  return std::any_of(trial.slices.begin(), trial.slices.end(),
+                     [this](const SliceState& slice) { return specs_[slice.task].command; });
+}
+
 bool RunMachine::IsStalled(Holder worker, const TrialState& trial, int64_t now) const {
-  if (trial.slice_came || AllReported(trial)) return false;
+  if (trial.slice_came || AllReported(trial) || IsCommand(trial)) return false;
   const auto at = static_cast<size_t>(worker);
   const int device = at < device_of_.size() ? std::max(0, device_of_[at]) : 0;
   const double patience_s =

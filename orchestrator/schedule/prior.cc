@@ -158,6 +158,17 @@ bool FromOtherModels(const TaskFacts& facts, const CostPlace& place,
   return true;
 }
 
+// The whole device is the program's while it runs.
+bool FromDeclaration(const TaskFacts& facts, Prior* prior) {
+  if (facts.declared_s <= 0) return false;
+  prior->estimate.device_s = facts.declared_s;
+  prior->estimate.request_s = facts.declared_s;
+  prior->factor = 10;
+  prior->weight = 0.5;
+  prior->basis = "its time limit";
+  return true;
+}
+
 double GuessedRate(const CostPlace& place) {
   return 2 * Bytes(place) / kBytesPerParameter / kGuessedOperationsPerSecond;
 }
@@ -202,7 +213,8 @@ Prior EstimateTask(const TaskFacts& facts, const CostPlace& place, int places,
   const Costs neighbours =
       Select(known, [&](const TaskCost& c) { return c.place.device == place.device; });
   prior.estimate.prefix_s = PrefixSeconds(facts, place, neighbours);
-  if (!FromRunsHere(facts, place, known, &prior) && !FromOtherModels(facts, place, known, &prior)) {
+  if (!FromRunsHere(facts, place, known, &prior) && !FromOtherModels(facts, place, known, &prior) &&
+      !FromDeclaration(facts, &prior)) {
     FromTokens(facts, place, places, known, neighbours, &prior);
   }
   prior.estimate.doubt = prior.factor;

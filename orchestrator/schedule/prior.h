@@ -50,6 +50,8 @@ struct TaskFacts {
   double prefix_tokens = 0;
   /// Mean max_gen_toks of requests; log-likelihoods: tokens of continuations
   double tokens_out_most = 0;
+  /// The longest that a document may take on the device, as the task says; 0: it does not say
+  double declared_s = 0;
 };
 
 /// An estimate, and how far it may be trusted.
@@ -65,11 +67,12 @@ struct Prior {
 ///  1. this task at this place, else one of its name with other data (another limit, say): the
 ///     newest run counts half, the one before a quarter, and so on;
 ///  2. the same on this kind of device with another model: by the ratio of the weights' bytes;
-///  3. other tasks on this kind of device: seconds per token in and out, fitted to them (least
+///  3. the time that the task itself declares;
+///  4. other tasks on this kind of device: seconds per token in and out, fitted to them (least
 ///     squares of relative errors), by the size of the model; tokens out as this task had them
 ///     elsewhere, else 30 % of the limit;
-///  4. nothing: 2 floating-point operations per parameter and token at 1e12 a second.
-/// A shared prefix costs its tokens at the rate of tokens in, as in 3 or 4, wherever the rest comes
+///  5. nothing: 2 floating-point operations per parameter and token at 1e12 a second.
+/// A shared prefix costs its tokens at the rate of tokens in, as in 4 or 5, wherever the rest comes
 /// from. The cost of scoring comes from this task anywhere, else from a guess. A pure function.
 Prior EstimateTask(const TaskFacts& facts, const CostPlace& place, int places,
                    const std::vector<TaskCost>& known);

@@ -70,6 +70,16 @@ void CheckSettings(const EngineConfig& engine) {
 
 }  // namespace
 
+void CheckCommandsAreAllowed(const std::vector<TaskRequest>& tasks, const EngineAccess& access) {
+  for (const TaskRequest& task : tasks) {
+    if (!task.command || access.commands) continue;
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: task '{}': this service does not start commands of submitted runs",
+                            task.where, task.name),
+                "set allow_commands in the service's configuration, or use `evald run`");
+  }
+}
+
 void CheckEngineIsAllowed(const EngineConfig& engine, const EngineAccess& access) {
   CheckServer(engine, access);
   for (const EngineSetting& setting : engine.kind().settings) {

@@ -25,4 +25,7 @@ struct EngineAccess {
 /// for settings that no run may have (FindSettingProblem). Does not check paths.
 void CheckEngineIsAllowed(const EngineConfig& engine, const EngineAccess& access);
 
+/// Throws Error(kUsage) if a task is a command, and the service starts none for submitted runs.
+void CheckCommandsAreAllowed(const std::vector<TaskRequest>& tasks, const EngineAccess& access);
+
 }  // namespace evald

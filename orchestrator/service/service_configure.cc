@@ -98,6 +98,7 @@ EvalConfig Service::Parse(const Submission& submission, EvalOverrides::Folders f
   if (submission.base.empty()) overrides.called = kSubmitted;
   EvalConfig config = ParseEvalConfig(submission.yaml, base / kFileName, overrides);
   CheckEngineIsAllowed(config.engine, options_.engines);
+  CheckCommandsAreAllowed(config.tasks, options_.engines);
   if (config.bootstrap_iters > kBootstrapItersSubmittedMax) {
     throw Error(
         ErrorKind::kUsage,

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,15 @@ struct Finished {
 struct LoadProgress {
   int64_t done = 0;
   int64_t total = 0;
+};
+
+/// The OpenAI-compatible API of a server that an engine asks.
+struct ServedApi {
+  std::string url;                    ///< "http://127.0.0.1:8000", without /v1
+  std::filesystem::path unix_socket;  ///< the server listens here instead, and `url` names no host
+  std::string key;                    ///< that the server asks for; "": none
+  std::string model;                  ///< the name in requests
+  std::function<bool()> alive;        ///< whether the server still runs; the engine's thread only
 };
 
 /// Turns requests into generations. The worker's engine thread owns an Engine and is its only
@@ -81,6 +91,10 @@ class Engine {
 
   /// Forgets all pending requests.
   virtual void CancelAll() = 0;
+
+  /// The API of the server that answers for the loaded checkpoint; a server that died is started
+  /// again. None for an engine that computes itself. No request is pending.
+  virtual std::optional<ServedApi> Api() { return std::nullopt; }
 
   /// Facts of the last Load for the log and the timeline: {"bytes":…, "seconds":…, …}.
   virtual Json LoadReport() const { return Json::object(); }

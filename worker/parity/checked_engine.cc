@@ -42,6 +42,7 @@ class CheckedEngine : public Engine {
   }
   size_t pending() const override { return engine_->pending(); }
   void CancelAll() override { engine_->CancelAll(); }
+  std::optional<ServedApi> Api() override { return engine_->Api(); }
   Json LoadReport() const override {
     Json report = engine_->LoadReport();
     report["parity"] = report_;

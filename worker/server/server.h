@@ -11,6 +11,7 @@
 #include "base/read_roots.h"
 #include "base/socket_directory.h"
 #include "http_client/client.h"
+#include "worker/engine/engine.h"
 #include "worker/server/checkpoint_shape.h"
 #include "worker/server/dialect.h"
 #include "worker/server/options.h"
@@ -67,6 +68,8 @@ class Server {
 
   const Dialect& dialect() const { return *dialect_; }
   const ServerFacts& facts() const { return facts_; }
+  /// Where its clients find it; without `alive`.
+  ServedApi api() const { return {url_, socket_, options_.api_key, facts_.model, nullptr}; }
   /// The program that was started, or the URL of the server that was given.
   const std::string& program() const { return process_ ? program_ : url_; }
   bool started_here() const { return process_ != nullptr; }

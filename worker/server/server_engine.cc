@@ -46,6 +46,7 @@ class ServerEngine : public Engine {
     jobs_.clear();
     ready_.clear();
   }
+  std::optional<ServedApi> Api() override;
   Json LoadReport() const override { return serving_.report(); }
 
  private:
@@ -106,6 +107,13 @@ EngineInfo ServerEngine::Info() const {
   info.device = name_ + ", " + (facts.version.empty() ? facts.model : facts.version);
   if (serving_.on_gpu()) info.device_id = device_;
   return info;
+}
+
+std::optional<ServedApi> ServerEngine::Api() {
+  if (!serving_.server().alive()) RestartServer();
+  ServedApi api = serving_.server().api();
+  api.alive = [this] { return serving_.server().alive(); };
+  return api;
 }
 
 void ServerEngine::Submit(uint64_t tag, Request request) {

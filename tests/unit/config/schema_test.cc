@@ -65,8 +65,16 @@ TEST(Schema, EverySectionIsTheParsers) {
     EXPECT_EQ(schema["properties"][section]["additionalProperties"], false) << section;
   }
   const Json& task = schema["properties"]["tasks"]["items"]["oneOf"][1];
-  EXPECT_EQ(KeysOf(task["properties"]),
-            Taken("tasks: [{task: gsm8k, QQQQQQQQ: 1}]\nengine: {name: emulated}\n"));
+  Keys with_command = KeysOf(task["properties"]);
+  with_command.insert("command");
+  EXPECT_EQ(with_command, Taken("tasks: [{task: gsm8k, QQQQQQQQ: 1}]\nengine: {name: emulated}\n"));
+  const Json& command = schema["properties"]["tasks"]["items"]["oneOf"][2];
+  const std::string begin = "engine: {name: emulated}\ntasks: [{command: [a], name: a, ";
+  Keys with_others = KeysOf(command["properties"]);
+  with_others.merge(KeysOf(task["properties"]));
+  EXPECT_EQ(with_others, Taken(begin + "results: {file: a, scores: {b: $.b}}, QQQQQQQQ: 1}]\n"));
+  EXPECT_EQ(KeysOf(command["properties"]["results"]["properties"]),
+            Taken(begin + "results: {file: a, scores: {b: $.b}, QQQQQQQQ: 1}}]\n"));
   EXPECT_EQ(KeysOf(schema["properties"]["metrics"]["properties"]["sandbox"]["properties"]),
             KeysOf(ToJson(SandboxOptions())));
 }
@@ -77,10 +85,12 @@ TEST(Schema, HintsKnowEveryKey) {
   for (const EvalKeys& mapping : AllEvalKeys()) {
     Json node = schema;
     std::string section = mapping.section;
-    if (section == "tasks[]") {
+    if (section.starts_with("tasks[]")) {
+      node = {{"properties", Json::object()}};
       for (const Json& form : schema["properties"]["tasks"]["items"]["oneOf"]) {
-        if (form.contains("properties")) node = form;
+        if (form.contains("properties")) node["properties"].update(form["properties"]);
       }
+      if (section == "tasks[].results") node = Json(node["properties"]["results"]);
     } else {
       for (const std::string& part :
            section.empty() ? std::vector<std::string>() : Split(section, '.')) {

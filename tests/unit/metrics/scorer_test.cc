@@ -43,6 +43,23 @@ std::string Refusal(const TaskDefinition& task) {
   return RefusalOf([&] { const Scorer scorer(task, nullptr); });
 }
 
+// A command's scores, which may have the names of metrics that evald knows.
+TEST(Scorer, TakesTheScoresOfACommand) {
+  TaskDefinition task = test::AnswerTask();
+  task.filters = {{"none", {{"take_first", Json::object()}}}};
+  task.metrics.clear();
+  for (const char* name : {"acc", "bleu", "mine"})
+    task.metrics.push_back({name, kCommandMetric, "mean", true, Json::object()});
+  const Scorer scorer(task, nullptr);
+  Generation answer;
+  answer.text = R"({"acc": 0.30000000000000004, "bleu": -3, "mine": 1e300})";
+  const ScoredDocument score = scorer.Score(Document(""), {answer});
+  EXPECT_EQ(score.filters.at(0).metrics,
+            Json({{"acc", 0.30000000000000004}, {"bleu", -3.0}, {"mine", 1e300}}));
+  answer.text = R"({"acc": 1})";
+  EXPECT_EQ(scorer.Score(Document(""), {answer}).filters.at(0).fallbacks.at("no score"), 1);
+}
+
 TEST(Scorer, RefusesATaskBeyondItsLimits) {
   TaskDefinition task = test::AnswerTask();
   task.filters.resize(20'000, task.filters[0]);

@@ -418,8 +418,9 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
 
 // One trial of ten documents of a second each, on one of two workers, at time 0.
 struct Straggler {
-  explicit Straggler(int attempts = 3) : machine({.attempts_max = attempts}, {}) {
-    machine.SetTasks({{"t", 10}});
+  explicit Straggler(int attempts = 3, bool command = false)
+      : machine({.attempts_max = attempts}, {}) {
+    machine.SetTasks({{.name = "t", .documents = 10, .command = command}});
     PlanSetup setup;
     setup.devices = 1;
     setup.places = 16;
@@ -509,6 +510,13 @@ TEST(RunMachine, WhatIsLateIsLeasedASecondTimeToWhoIsIdle) {
       (std::vector<std::string>{"generations/t/0.1-0.jsonl", "generations/t/0.1-0.jsonl.part"}));
   EXPECT_FALSE(s.machine.LeaseBackup("third"_p, s.kLate)) << "one backup at a time";
   EXPECT_TRUE(s.machine.Steal("third"_p, s.kLate).empty());
+}
+
+// A second worker would run the same program beside the first.
+TEST(RunMachine, ACommandHasNoBackup) {
+  Straggler s(3, true);
+  EXPECT_FALSE(s.machine.LeaseBackup("idle"_p, s.kLate));
+  EXPECT_FALSE(s.machine.LeaseBackup("idle"_p, 100 * s.kLate));
 }
 
 TEST(RunMachine, TheCopyComesFirst) {

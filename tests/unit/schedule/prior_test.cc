@@ -54,6 +54,17 @@ TEST(EstimateTask, OfItsNameWithOtherDataIsTheNextBest) {
   EXPECT_EQ(prior.basis, "1 run here, with other data");
 }
 
+// A program says how long it may take; how long it took says more.
+TEST(EstimateTask, ADeclaredTimeIsNextToItsOwnRuns) {
+  TaskFacts facts = Facts("t");
+  facts.declared_s = 600;
+  const Prior declared = EstimateTask(facts, kHere, 8, {Ran("other", kHere, 20, 100)});
+  EXPECT_DOUBLE_EQ(declared.estimate.device_s, 600);
+  EXPECT_DOUBLE_EQ(declared.estimate.request_s, 600);
+  EXPECT_EQ(declared.basis, "its time limit");
+  EXPECT_DOUBLE_EQ(EstimateTask(facts, kHere, 8, {Ran("t", kHere, 20, 100)}).estimate.device_s, 2);
+}
+
 TEST(EstimateTask, AnotherModelIsScaledByItsWeights) {
   const Prior prior = EstimateTask(Facts("t"), kHere, 8, {Ran("t", {"gpu", "m1", 2e9}, 10, 100)});
   EXPECT_DOUBLE_EQ(prior.estimate.device_s, 7);
