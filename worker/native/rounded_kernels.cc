@@ -25,8 +25,9 @@ struct Fp16 {
     const uint32_t magnitude = bits & ~kSign, sign = bits & kSign;
     if (magnitude > kInfinity) return x;
     uint32_t rounded = (magnitude + 0xfffu + ((magnitude >> 13) & 1u)) & ~0x1fffu;
-    if (rounded >= 0x47800000u) rounded = kInfinity;  // 65,536: the first that fp16 has no value for
-    if (magnitude < 0x38800000u) {                    // 2^-14: below, values are 2^-24 apart
+    if (rounded >= 0x47800000u)
+      rounded = kInfinity;          // 65,536: the first that fp16 has no value for
+    if (magnitude < 0x38800000u) {  // 2^-14: below, values are 2^-24 apart
       rounded = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f - 0.5f);
     }
     return std::bit_cast<float>(rounded | sign);

@@ -44,9 +44,7 @@ class CheckedEngine : public Engine {
   }
   Json WorkReport() const override { return engine_->WorkReport(); }
   LoadProgress Loading() const override { return engine_->Loading(); }
-  std::optional<std::string> Broken() const override {
-    return wrong_ ? wrong_ : engine_->Broken();
-  }
+  std::optional<std::string> Broken() const override { return wrong_ ? wrong_ : engine_->Broken(); }
 
  private:
   std::string Kind(const std::filesystem::path& directory, NumberType type) const;
@@ -92,12 +90,14 @@ void CheckedEngine::Take(const Report& report, const std::string& kind) {
   report_ = report.ToJson();
   verdict_ = report.Summary();
   if (report.outcome == Report::Outcome::kDiffers) {
-    wrong_ = fmt::format("this device computes otherwise than evald's own engine on the processor "
-                         "({}): {}",
-                         kind, report.reason);
+    wrong_ = fmt::format(
+        "this device computes otherwise than evald's own engine on the processor "
+        "({}): {}",
+        kind, report.reason);
     throw Error(ErrorKind::kInfrastructure, *wrong_,
-                report.causes + "; the engine vllm may compute this checkpoint: "
-                                "`engine: {name: vllm}` (pip install 'vllm>=0.32')");
+                report.causes +
+                    "; the engine vllm may compute this checkpoint: "
+                    "`engine: {name: vllm}` (pip install 'vllm>=0.32')");
   }
   if (report.outcome == Report::Outcome::kAgrees && report.left_out.empty()) passed_.Add(kind);
   log::Info("parity check: {}", verdict_);

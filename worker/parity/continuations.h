@@ -20,8 +20,8 @@ inline constexpr int kContinuationTokens = 12;
 std::vector<Continuation> ContinuationsOf(Engine* engine, const Tokenizer& tokenizer);
 
 /// The first text that another engine continues otherwise, for a message; "" if at least half of
-/// the texts are equal. Rounding may decide between two tokens that are about as likely, after which
-/// a text goes on otherwise; hardly ever in half of the texts.
+/// the texts are equal. Rounding may decide between two tokens that are about as likely, after
+/// which a text goes on otherwise; hardly ever in half of the texts.
 std::string Different(const std::vector<Continuation>& expected,
                       const std::vector<std::string>& found);
 

@@ -4,10 +4,10 @@
 #include <map>
 
 #include "base/clock.h"
-#include "evald/error.h"
-#include "worker/native/config.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/safetensors.h"
+#include "evald/error.h"
+#include "worker/native/config.h"
 #include "worker/native/native_engine.h"
 #include "worker/parity/scores_of.h"
 
@@ -35,9 +35,7 @@ std::vector<Edge> EdgesOf(const native::ModelConfig& config) {
   return found;
 }
 
-double SecondsSince(int64_t begin) {
-  return static_cast<double>(MonotonicMicros() - begin) / 1e6;
-}
+double SecondsSince(int64_t begin) { return static_cast<double>(MonotonicMicros() - begin) / 1e6; }
 
 }  // namespace
 

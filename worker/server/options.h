@@ -47,7 +47,7 @@ struct Options {
   std::chrono::milliseconds ready_timeout{600 * 1000};    ///< `ready_seconds`
   std::chrono::milliseconds request_timeout{600 * 1000};  ///< `request_seconds`
   std::chrono::milliseconds connect_timeout{10 * 1000};   ///< `connect_seconds`
-  std::chrono::milliseconds parity_budget{10 * 1000};  ///< `parity_seconds`; 0: no parity check
+  std::chrono::milliseconds parity_budget{10 * 1000};     ///< `parity_seconds`; 0: no parity check
   int retries = 5;   ///< of one request, on 429, 5xx and lost connections; once after a time-out
   int restarts = 3;  ///< of a server that died, for each checkpoint
 };

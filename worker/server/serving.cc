@@ -135,8 +135,8 @@ std::string Serving::Continue(const std::string& prompt, int tokens) {
   if (tokenizer_) request.context_tokens = tokenizer_->Encode(prompt, true);
   request.sampling.max_gen_toks = tokens;
   const Plan plan = PlanFor(setup, request);
-  const http_client::Response reply = server_.Ask(
-      kCompletions, ParseJson(plan.body, "a request"), options_.request_timeout);
+  const http_client::Response reply =
+      server_.Ask(kCompletions, ParseJson(plan.body, "a request"), options_.request_timeout);
   if (!reply.ok())
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("{}: {}", server_.Name(kCompletions), WhyNot(reply)));
@@ -149,10 +149,10 @@ parity::Report Serving::CheckParity() {
     return server_.Ask(path, body, options_.request_timeout);
   };
   parity::Report report;
-  const std::string tokens = tokenizer_ && options_.parity_budget.count() > 0
-                                 ? OtherTokens(server_.dialect(), server_.facts().model,
-                                               *tokenizer_, post)
-                                 : "";
+  const std::string tokens =
+      tokenizer_ && options_.parity_budget.count() > 0
+          ? OtherTokens(server_.dialect(), server_.facts().model, *tokenizer_, post)
+          : "";
   if (!tokens.empty()) {
     report.outcome = parity::Report::Outcome::kDiffers;
     report.reason = tokens;
@@ -161,9 +161,8 @@ parity::Report Serving::CheckParity() {
     report = parity_.CheckTexts(
         [&](const std::string& prompt, int tokens) { return Continue(prompt, tokens); });
   } else {
-    report = parity_.Check([&](const std::vector<ScoreWindow>& windows) {
-      return ScoresNow(scorer_, windows, post);
-    });
+    report = parity_.Check(
+        [&](const std::vector<ScoreWindow>& windows) { return ScoresNow(scorer_, windows, post); });
   }
   report_["parity"] = report.ToJson();
   verdict_ = report.Summary();
@@ -176,8 +175,8 @@ void Serving::RequireParity() {
     log::Info("parity check: skipped: {}", report.reason);
   if (report.outcome != parity::Report::Outcome::kDiffers) return;
   throw Error(ErrorKind::kInput,
-              fmt::format("the server '{}' does not compute this checkpoint: {}",
-                          server_.program(), report.reason),
+              fmt::format("the server '{}' does not compute this checkpoint: {}", server_.program(),
+                          report.reason),
               report.causes + "; `parity_seconds: 0` takes the server's answers as they are");
 }
 

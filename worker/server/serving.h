@@ -7,12 +7,12 @@
 
 #include "tokenizer/tokenizer.h"
 #include "worker/engine/engine.h"
+#include "worker/parity/parity_check.h"
 #include "worker/server/determinism_probe.h"
 #include "worker/server/options.h"
 #include "worker/server/plan.h"
 #include "worker/server/scorer.h"
 #include "worker/server/server.h"
-#include "worker/parity/parity_check.h"
 
 namespace evald::server {
 
@@ -68,7 +68,7 @@ class Serving {
   GenerationConfig end_tokens_only_;
   parity::ParityCheck parity_;
   std::optional<Determinism> determinism_;  ///< none if the server was not to be deterministic
-  std::string verdict_;  ///< of the last parity check
+  std::string verdict_;                     ///< of the last parity check
   int starts_ = 0;
   Json report_ = Json::object();
 };

@@ -172,9 +172,8 @@ class Prompt : public ScoringWay {
 // vLLM answers false while a request uses the cache.
 bool ResetPrefixCache(const Caller& call) {
   const http_client::Response reply = call("/reset_prefix_cache", Json::object(), kSwapStepTimeout);
-  return reply.ok() &&
-         FieldOr(ParseJson(reply.body, "/reset_prefix_cache"), "success", false,
-                 "/reset_prefix_cache");
+  return reply.ok() && FieldOr(ParseJson(reply.body, "/reset_prefix_cache"), "success", false,
+                               "/reset_prefix_cache");
 }
 
 http_client::Response Must(const Caller& call, const std::string& path, const Json& body) {
