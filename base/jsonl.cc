@@ -47,7 +47,7 @@ Shape ShapeOf(std::string_view text) {
 
 std::string Excerpt(std::string_view text) {
   constexpr size_t kExcerptBytes = 60;
-  return ReplaceInvalidUtf8(Shortened(text, kExcerptBytes));
+  return PrintableLine(Shortened(text, kExcerptBytes));
 }
 
 // The key whose value is being read when the parser stops.
@@ -98,6 +98,17 @@ class LastKey : public nlohmann::json_sax<Json> {
       "write both halves, as in \\ud83d\\ude00, or \\ufffd instead");
 }
 
+// The number that is too large, at the end of the library's message, which quotes all its digits.
+std::string TooLargeIn(std::string_view message) {
+  const size_t quote = message.find('\'');
+  if (quote == std::string_view::npos) return "a number";
+  message.remove_prefix(quote + 1);
+  if (message.ends_with('\'')) message.remove_suffix(1);
+  const std::string digits =
+      message.size() < 40 ? "" : fmt::format(" ({} characters)", message.size());
+  return fmt::format("the number {}{}", Excerpt(message), digits);
+}
+
 // The error for NaN or Infinity just before `byte` (from 1), with the line; "" if there is none.
 // Python's json writes and reads them, although they are no JSON.
 std::string NoNumberAt(std::string_view text, size_t byte) {
@@ -144,8 +155,9 @@ Json ParseJson(std::string_view text, const std::string& where, size_t values_ma
                 "expected one JSON value in UTF-8");
   } catch (const nlohmann::json::out_of_range& e) {  // a number such as 1e999
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: {}: found '{}'", where, e.what(), Excerpt(text)),
-                "write numbers that a 64-bit float can hold");
+                fmt::format("{}: found {}, expected a number that a 64-bit float can hold", where,
+                            TooLargeIn(e.what())),
+                "write a smaller number, or the number as a text");
   }
 }
 

@@ -91,6 +91,7 @@ const char* DefaultOf(const ClassRules& rules, const std::string& name) {
   if (name == "eos_token") return rules.eos;
   if (name == "unk_token") return rules.unk;
   if (name == "pad_token") return rules.pad;
+  if (name == "mask_token") return rules.mask;
   return nullptr;
 }
 

@@ -36,6 +36,13 @@ constexpr ClassRules kClasses[] = {
      .eos = kEndOfText,
      .unk = kEndOfText,
      .pad = "<|padding|>"},
+    {.name = "GemmaTokenizer",
+     .build = Build::kGemma,
+     .bos = "<bos>",
+     .eos = "<eos>",
+     .unk = "<unk>",
+     .pad = "<pad>",
+     .mask = "<mask>"},
 };
 
 // PRETOKENIZE_REGEX of Qwen2Tokenizer.
@@ -191,6 +198,15 @@ void RebuildModel(bool fuse_unknown, bool byte_fallback, Json* file) {
   (*model)["ignore_merges"] = false;
 }
 
+// Spaces for marks, bytes for their tokens, one text.
+Json MarkDecoders() {
+  Json decoders = Json::array();
+  decoders.push_back({{"type", "Replace"}, {"pattern", {{"String", kMark}}}, {"content", " "}});
+  decoders.push_back({{"type", "ByteFallback"}});
+  decoders.push_back({{"type", "Fuse"}});
+  return decoders;
+}
+
 void RebuildLlama(const Json& settings, const std::string& where, Json* file) {
   const bool prefix = FieldOr<bool>(settings, "add_prefix_space", true, where);
   const bool legacy = FieldOr<bool>(settings, "legacy", false, where);
@@ -199,14 +215,32 @@ void RebuildLlama(const Json& settings, const std::string& where, Json* file) {
   (*file)["normalizer"] = nullptr;
   (*file)["pre_tokenizer"] = {
       {"type", "Metaspace"}, {"replacement", kMark}, {"prepend_scheme", scheme}, {"split", false}};
-  Json decoders = Json::array();
-  decoders.push_back({{"type", "Replace"}, {"pattern", {{"String", kMark}}}, {"content", " "}});
-  decoders.push_back({{"type", "ByteFallback"}});
-  decoders.push_back({{"type", "Fuse"}});
+  Json decoders = MarkDecoders();
   if (prefix) {
     decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   }
   (*file)["decoder"] = SequenceOf("decoders", std::move(decoders));
+}
+
+// The content of the unknown token. GemmaTokenizer gives the model str(unk_token), "None" for null.
+std::string UnknownOf(const ClassRules& rules, const Json& settings) {
+  const auto named = settings.find("unk_token");
+  if (named == settings.end()) return rules.unk;
+  if (named->is_null()) return "None";
+  return named->is_object() ? named->value("content", "") : TextOr(settings, "unk_token");
+}
+
+void RebuildGemma(const ClassRules& rules, const Json& settings, Json* file) {
+  RebuildModel(true, true, file);
+  if (file->is_object() && file->contains("model") && (*file)["model"].is_object()) {
+    (*file)["model"]["unk_token"] = UnknownOf(rules, settings);
+  }
+  (*file)["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kMark}};
+  (*file)["pre_tokenizer"] = {{"type", "Split"},
+                              {"pattern", {{"String", " "}}},
+                              {"behavior", "MergedWithPrevious"},
+                              {"invert", false}};
+  (*file)["decoder"] = SequenceOf("decoders", MarkDecoders());
 }
 
 // GPT-2, GPT-NeoX and Qwen 2: words of bytes.
@@ -283,6 +317,8 @@ void Rebuild(const ClassRules& rules, const Json& settings, const std::string& w
     case Build::kQwen2:
     case Build::kGptNeoX:
       return RebuildByteLevel(rules.build, settings, where, file);
+    case Build::kGemma:
+      return RebuildGemma(rules, settings, file);
   }
 }
 

@@ -11,7 +11,7 @@ namespace evald::tok {
 /// take only the vocabulary, the merges and the post-processor from tokenizer.json, and build the
 /// normalizer, the pre-tokenizer and the decoder anew. Sources:
 /// transformers/models/auto/tokenization_auto.py,
-/// models/{llama,gpt2,qwen2,gpt_neox}/tokenization_*.py and tokenization_utils_tokenizers.py.
+/// models/{llama,gpt2,qwen2,gpt_neox,gemma}/tokenization_*.py and tokenization_utils_tokenizers.py.
 
 /// The way in which a served class builds a tokenizer.
 enum class Build {
@@ -20,6 +20,7 @@ enum class Build {
   kGpt2,      ///< GPT2Tokenizer
   kQwen2,     ///< Qwen2Tokenizer
   kGptNeoX,   ///< GPTNeoXTokenizer
+  kGemma,     ///< GemmaTokenizer
 };
 
 /// A served class. A default is the content of the token that the class uses if the files name
@@ -31,6 +32,7 @@ struct ClassRules {
   const char* eos = nullptr;
   const char* unk = nullptr;
   const char* pad = nullptr;
+  const char* mask = nullptr;
 };
 
 /// The class that AutoTokenizer picks, and the file and key that decide.

@@ -2,7 +2,6 @@
 
 #include <exception>
 #include <string>
-#include <utility>
 
 namespace evald {
 
@@ -20,11 +19,13 @@ enum class ErrorKind {
 ///     try { ReadHeader(file); } catch (Error& e) { e.AddContext(path); throw; }
 ///
 /// `what()` is one line, outermost context first: "context: message; remedy". A message names the
-/// value found and the value expected. The remedy names the step that a person can take.
+/// value found and the value expected. The remedy names the step that a person can take. Line
+/// breaks and zeros in foreign text are spelled out (`\n`, `\x00`): a name must neither forge a
+/// line of output nor cut the message.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message, std::string remedy = "")
-      : kind_(kind), message_(std::move(message)), remedy_(std::move(remedy)) {
+      : kind_(kind), message_(OnOneLine(message)), remedy_(OnOneLine(remedy)) {
     Compose();
   }
 
@@ -35,12 +36,29 @@ class Error : public std::exception {
 
   /// Puts `context` in front: a file, a line, or the operation that failed.
   Error& AddContext(const std::string& context) {
-    message_ = context + ": " + message_;
+    message_ = OnOneLine(context) + ": " + message_;
     Compose();
     return *this;
   }
 
  private:
+  static std::string OnOneLine(const std::string& text) {
+    std::string line;
+    line.reserve(text.size());
+    for (const char c : text) {
+      if (c == '\n') {
+        line += "\\n";
+      } else if (c == '\r') {
+        line += "\\r";
+      } else if (c == '\0') {
+        line += "\\x00";
+      } else {
+        line += c;
+      }
+    }
+    return line;
+  }
+
   void Compose() { text_ = remedy_.empty() ? message_ : message_ + "; " + remedy_; }
 
   ErrorKind kind_;

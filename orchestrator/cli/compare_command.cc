@@ -47,7 +47,7 @@ void AddVerdictFlags(Command command, VerdictOptions* options) {
 }
 
 void PrintVerdict(const Judgement& judgement) {
-  Print("{}", judgement.text);
+  PrintLines(judgement.text);
   if (InGithubActions()) fmt::print("{}", judgement.annotations);
   std::fflush(stdout);
 }

@@ -35,7 +35,7 @@ Exit status: 0 done and every gate met; 1 a gate failed; 2 usage, configuration 
 
 void PrintError(const Common& common, const std::string& text, ExitStatus status) {
   if (common.json) PrintJson({{"error", text}, {"exit_status", static_cast<int>(status)}});
-  fmt::print(stderr, "evald: error: {}\n", Printable(text));
+  fmt::print(stderr, "evald: error: {}\n", PrintableLine(text));
 }
 
 ExitStatus Invoke(const Common& common, const Action& action) {

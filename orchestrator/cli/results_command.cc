@@ -20,7 +20,7 @@ ExitStatus Results(const Common& common, const Flags& flags) {
   if (common.json) {
     PrintJson(results);
   } else {
-    Print("{}", ResultsTable(results));
+    PrintLines(ResultsTable(results));
   }
   return ExitStatus::kDone;
 }

@@ -77,7 +77,7 @@ ExitStatus RunThere(const Common& common, const Flags& flags) {
   if (common.json) {
     PrintJson(results);
   } else {
-    Print("{}", ResultsTable(results));
+    PrintLines(ResultsTable(results));
   }
   return StatusOfRun(run);
 }

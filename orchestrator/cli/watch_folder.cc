@@ -62,7 +62,7 @@ class Teller {
     if (data.contains("scores") && !ScoreText(data).empty()) line += ": " + ScoreText(data);
     for (const Json& problem : data.value("problems", Json::array()))
       line += "\n  " + ForTerminal(problem.get<std::string>());
-    Print("{}\n", line);
+    PrintLines(line + "\n");
     std::fflush(stdout);
   }
 

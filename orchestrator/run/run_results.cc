@@ -51,9 +51,8 @@ void PrintFallbacks(const Json& fallbacks) {
         sum += count.get<int64_t>();
         reasons.push_back(fmt::format("{} {}", why, count.get<int64_t>()));
       }
-      fmt::print("{}, filter {}: {} answer{} scored as the filter's fallback ({})\n",
-                 Printable(task), Printable(filter), sum, sum == 1 ? " was" : "s were",
-                 Join(reasons, ", "));
+      Print("{}, filter {}: {} answer{} scored as the filter's fallback ({})\n", task, filter, sum,
+            sum == 1 ? " was" : "s were", Join(reasons, ", "));
     }
   }
 }
@@ -298,7 +297,7 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
     fmt::print("{}\n", ToLine(document));
   } else if (!outcome.results.is_null() && !outcome.results["results"].empty()) {
     const Json& facts = outcome.results["evald"];
-    Print("{}", ResultsTable(outcome.results));
+    PrintLines(ResultsTable(outcome.results));
     Print("\n{}: {}; the devices computed {:.1f} % of the time\n", config.name,
           Effort(facts["work"], outcome.seconds), 100 * outcome.device_share);
     for (const auto& [task, count] : facts["truncated_prompts"].items()) {

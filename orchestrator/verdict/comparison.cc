@@ -77,9 +77,9 @@ std::vector<std::string> PossibleAggregations(const ResultSet& set, const std::s
   const auto add = [&](const std::string& name) {
     if (std::find(known.begin(), known.end(), name) != known.end()) possible.push_back(name);
   };
-  const auto config = set.results()["configs"].find(task);
-  if (config != set.results()["configs"].end() && config->is_object()) {
-    for (const Json& entry : config->value("metric_list", Json::array())) {
+  const Json& config = set.Member("configs", task);
+  if (config.is_object()) {
+    for (const Json& entry : config.value("metric_list", Json::array())) {
       if (!entry.is_object() || entry.value("metric", Json()) != Json(metric)) continue;
       const Json aggregation = entry.value("aggregation", Json());
       if (aggregation.is_string()) add(aggregation.get<std::string>());
@@ -333,11 +333,10 @@ std::shared_ptr<const Evidence> AgainstTarget(const MetricValuesOf& values, doub
 }
 
 std::optional<bool> HigherIsBetter(const ResultSet& set, const MetricKey& key) {
-  const Json& directions = set.results()["higher_is_better"];
-  const auto of_task = directions.find(key.task);
-  if (of_task == directions.end() || !of_task->is_object()) return std::nullopt;
-  const auto direction = of_task->find(key.metric);
-  if (direction == of_task->end() || !direction->is_boolean()) return std::nullopt;
+  const Json& directions = set.Member("higher_is_better", key.task);
+  if (!directions.is_object()) return std::nullopt;
+  const auto direction = directions.find(key.metric);
+  if (direction == directions.end() || !direction->is_boolean()) return std::nullopt;
   return direction->get<bool>();
 }
 

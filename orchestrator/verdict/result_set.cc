@@ -18,6 +18,7 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr const char* kParts[] = {"results", "group_subtasks", "higher_is_better", "configs"};
 constexpr const char* kHarnessPrefix = "results_";
 constexpr size_t kEntriesMax = 100'000;
 constexpr uint64_t kResultsBytesMax = uint64_t{64} << 20;
@@ -112,11 +113,29 @@ std::optional<Json> ReadSample(LongText* text, const UniqueFd& fd, TextSpan line
 
 ResultSet::ResultSet(Json results, fs::path folder)
     : results_(std::move(results)), path_(folder), folder_(folder) {
-  for (const char* key : {"results", "group_subtasks", "higher_is_better", "configs"}) {
+  for (const char* key : kParts) {
     if (results_.is_object() && results_.contains(key) && results_[key].is_object()) continue;
     if (!results_.is_object()) results_ = Json::object();
     results_[key] = Json::object();
   }
+  Index();
+}
+
+void ResultSet::Index() {
+  for (const char* part : kParts) {
+    std::unordered_map<std::string, size_t>& places = places_[part];
+    size_t place = 0;
+    for (const auto& [task, value] : results_[part].items()) places.emplace(task, place++);
+  }
+}
+
+const Json& ResultSet::Member(const std::string& part, const std::string& task) const {
+  static const Json kNone;
+  const auto& places = places_.at(part);
+  const auto found = places.find(task);
+  if (found == places.end()) return kNone;
+  const auto& members = results_[part].get_ref<const Json::object_t&>();
+  return (members.begin() + static_cast<std::ptrdiff_t>(found->second))->second;
 }
 
 ResultSet ResultSet::Open(const fs::path& path, const ReadRoots& roots) {
@@ -148,24 +167,23 @@ std::string ResultSet::label() const {
 
 const Json& ResultSet::Entry(const std::string& task) const {
   static const Json kNone;
-  const auto found = results_["results"].find(task);
-  return found == results_["results"].end() || !found->is_object() ? kNone : *found;
+  const Json& entry = Member("results", task);
+  return entry.is_object() ? entry : kNone;
 }
 
 std::vector<std::string> ResultSet::Leaves(const std::string& task) const {
   std::vector<std::string> leaves, open = {task};
   std::set<std::string> seen;
-  const Json& members = results_["group_subtasks"];
   while (!open.empty()) {
     const std::string name = open.back();
     open.pop_back();
     if (!seen.insert(name).second) continue;
-    const auto group = members.find(name);
-    if (group == members.end() || !group->is_array() || group->empty()) {
+    const Json& group = Member("group_subtasks", name);
+    if (!group.is_array() || group.empty()) {
       leaves.push_back(name);
       continue;
     }
-    for (auto child = group->rbegin(); child != group->rend(); ++child) {
+    for (auto child = group.rbegin(); child != group.rend(); ++child) {
       if (child->is_string()) open.push_back(child->get<std::string>());
     }
   }

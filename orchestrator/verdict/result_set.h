@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/read_roots.h"
@@ -43,6 +44,9 @@ class ResultSet {
 
   /// The task's or group's entry in `results`; null if there is none.
   const Json& Entry(const std::string& task) const;
+  /// The task's member of `results`, `group_subtasks`, `higher_is_better` or `configs`; null if
+  /// there is none. (A search through a Json object takes as long as the object has members.)
+  const Json& Member(const std::string& part, const std::string& task) const;
   /// The tasks of a group, at any depth; for a task, the task itself.
   std::vector<std::string> Leaves(const std::string& task) const;
   /// (metric, filter) pairs of an entry, in its order.
@@ -59,8 +63,11 @@ class ResultSet {
 
  private:
   std::string SamplesName(const std::string& task) const;
+  void Index();
 
   Json results_;
+  /// The places of the tasks' members in the parts of `results_`.
+  std::map<std::string, std::unordered_map<std::string, size_t>> places_;
   std::filesystem::path path_;
   ReadFolder folder_;
   std::string suffix_;  ///< of the samples' names: "" or "_<date>"

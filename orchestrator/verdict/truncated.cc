@@ -27,13 +27,16 @@ Json FactsOf(const Gate& gate, const ResultSet& set) {
               "evald's own results have them");
 }
 
+void Add(const Json& fact, TruncatedCount* count) {
+  count->truncated += Field<int64_t>(fact, "truncated", kFacts);
+  count->answers += Field<int64_t>(fact, "answers", kFacts);
+}
+
 // Adds a task's answers to the count. False if the task generates none.
-bool Add(const Json& facts, const std::string& task, TruncatedCount* count) {
+bool AddOf(const Json& facts, const std::string& task, TruncatedCount* count) {
   const auto found = facts.find(task);
-  if (found == facts.end()) return false;
-  count->truncated += Field<int64_t>(*found, "truncated", kFacts);
-  count->answers += Field<int64_t>(*found, "answers", kFacts);
-  return true;
+  if (found != facts.end()) Add(*found, count);
+  return found != facts.end();
 }
 
 [[noreturn]] void RefuseNone(const Gate& gate, const std::string& what) {
@@ -54,7 +57,7 @@ std::vector<TruncatedCount> TruncatedCounts(const Gate& gate, const GatePolicy& 
   if (gate.task != kEveryTask) {
     TruncatedCount count{gate.task};
     bool any = false;
-    for (const std::string& leaf : set.Leaves(gate.task)) any = Add(facts, leaf, &count) || any;
+    for (const std::string& leaf : set.Leaves(gate.task)) any = AddOf(facts, leaf, &count) || any;
     if (!any) RefuseNone(gate, fmt::format("'{}' generates no text", gate.task));
     return {count};
   }
@@ -67,7 +70,9 @@ std::vector<TruncatedCount> TruncatedCounts(const Gate& gate, const GatePolicy& 
   std::vector<TruncatedCount> counts;
   for (const auto& [task, fact] : facts.items()) {
     TruncatedCount count{task};
-    if (others.count(task) == 0 && Add(facts, task, &count)) counts.push_back(count);
+    if (others.count(task) != 0) continue;
+    Add(fact, &count);
+    counts.push_back(count);
   }
   return counts;
 }

@@ -1,9 +1,8 @@
-// Refuses these imports of a program: modules that read and write memory by its address, and
-// extension modules that are not the interpreter's own files; and no code objects of its own
-// (bytecode.cc). SQLite is made safe at its import. The hook is the interpreter's own (PEP 578), in
-// machine code, and cannot be removed from Python. A program can raise events of its own
-// (sys.audit), with any arguments: the hook must do nothing with them that a true event could not
-// have it do.
+// Refuses these imports of a program: the modules of modules.cc, and extension modules that are not
+// the interpreter's own files; and no code objects of its own (bytecode.cc). SQLite is made safe at
+// its import. The hook is the interpreter's own (PEP 578), in machine code, and cannot be removed
+// from Python. A program can raise events of its own (sys.audit), with any arguments: the hook must
+// do nothing with them that a true event could not have it do.
 
 #include <string.h>
 #include <unistd.h>
@@ -29,12 +28,6 @@ void PyErr_Clear(void);
 namespace evald::guest {
 namespace {
 
-/// ctypes and cffi call any function at any address. CPython's own test modules write beside
-/// objects. Tcl's command `load` loads any library. Another interpreter makes types anew, of which
-/// this one has changed functions (indexes.cc).
-constexpr const char* kRefused[] = {
-    "_ctypes", "_cffi", "_test", "_xxtest", "_tkinter", "_xxsubinterpreters", "_interp"};
-
 /// The folders of the interpreter's library and packages: sys.path as it was before any program.
 constexpr size_t kFoldersMax = 64;
 const char* g_folders[kFoldersMax];
@@ -56,13 +49,6 @@ const char* LastPart(PyObject* arguments) {
   const char* const name = TextOf(arguments, 0, &bytes);
   const auto* const dot = static_cast<const char*>(memrchr(name, '.', static_cast<size_t>(bytes)));
   return dot == nullptr ? name : dot + 1;
-}
-
-bool IsRefused(const char* module) {
-  for (const char* prefix : kRefused) {
-    if (strncmp(module, prefix, strlen(prefix)) == 0) return true;
-  }
-  return false;
 }
 
 /// Whether `path` is below `folder`.
@@ -120,23 +106,17 @@ bool IsSqlite(const char* path) {
 /// path.
 int AuditImport(PyObject* arguments) {
   const char* const module = LastPart(arguments);
-  if (IsRefused(module)) {
-    return Refuse(PyExc_ImportError,
-                  "the sandbox refuses modules that write memory by its address, load libraries or "
-                  "start interpreters, such as ctypes");
-  }
   const char* const path = LibraryPath(arguments);
+  Py_ssize_t bytes = 0;
+  const char* const refusal =
+      RefusalOfModule(TextOf(arguments, 0, &bytes), module, path != nullptr);
+  if (refusal != nullptr) return Refuse(PyExc_ImportError, refusal);
   if (path == nullptr) return 0;
   // The mount option noexec is not enough: a library without executable pages loads, and the loader
   // calls what its tables name.
   if (!IsOwnFile(path)) {
     return Refuse(PyExc_ImportError,
                   "the sandbox refuses extension modules that are not the interpreter's own files");
-  }
-  // A second load would make the module's types anew, without what indexes.cc and buffers.cc have
-  // changed in them.
-  if (strcmp(module, "mmap") == 0 || strcmp(module, "_pickle") == 0) {
-    return Refuse(PyExc_ImportError, "the sandbox refuses to load this module twice");
   }
   if (strcmp(module, "_sqlite3") != 0 || (IsSqlite(path) && TameSqlite(path))) return 0;
   return Refuse(PyExc_ImportError,
@@ -183,7 +163,8 @@ int Audit(const char* event, PyObject* arguments, void*) {
 bool RefuseMemoryAccess(bool tmp_is_fresh) {
   TameSqlite("");  // an SQLite built into the interpreter: no event has its file
   return KeepFolders(tmp_is_fresh) && RefuseAddresses() && RefuseBytecode() && KeepBuffers() &&
-         CheckIndexes() && PySys_AddAuditHook(Audit, nullptr) == 0;
+         CheckIndexes() && RefuseRestarts() && RefuseReentry() && KeepStates() && RefuseModules() &&
+         PySys_AddAuditHook(Audit, nullptr) == 0;
 }
 
 bool IsOwnFile(const char* path) {

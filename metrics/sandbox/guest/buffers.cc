@@ -65,8 +65,6 @@ PyObject* PyUnicode_InternFromString(const char* text);
 namespace evald::guest {
 namespace {
 
-using Init = int (*)(PyObject* self, PyObject* arguments, PyObject* names);
-
 PyObject* g_file_type = nullptr;  ///< the wrapper's
 PyObject* g_readinto = nullptr;   ///< names
 PyObject* g_readall = nullptr;
@@ -276,52 +274,16 @@ int InitWrapped(Init original, const char* name, PyObject* self, PyObject* argum
   return result;
 }
 
-/// A buffered file that is being started, which calls methods of the file below.
-struct Start {
-  PyObject* self;
-  Start* before;
-  Start* after;
-};
-Start g_starts = {nullptr, &g_starts, &g_starts};  ///< a ring
-
-bool IsStarting(PyObject* self) {
-  for (const Start* start = g_starts.after; start != &g_starts; start = start->after) {
-    if (start->self == self) return true;
-  }
-  return false;
-}
-
-/// Whether a buffered file was never started: its fields (the file, four numbers) are zero until
-/// then.
-bool IsFresh(PyObject* self) {
-  constexpr char kZeros[24] = {};
-  return memcmp(reinterpret_cast<char*>(self) + HeadBytes(), kZeros, sizeof(kZeros)) == 0;
-}
-
-/// A second start would free the buffer that the file below is just filling.
-int InitBuffered(Init original, PyObject* self, PyObject* arguments, PyObject* names) {
-  if (!IsFresh(self) || IsStarting(self)) {
-    PyErr_SetString(PyExc_ValueError, "the sandbox refuses to start a buffered file twice");
-    return -1;
-  }
-  Start start = {self, &g_starts, g_starts.after};
-  start.after->before = start.before->after = &start;
-  const int result = InitWrapped(original, "raw", self, arguments, names);
-  start.before->after = start.after;
-  start.after->before = start.before;
-  return result;
-}
-
 int InitReader(PyObject* self, PyObject* arguments, PyObject* names) {
-  return InitBuffered(g_init_reader, self, arguments, names);
+  return InitWrapped(g_init_reader, "raw", self, arguments, names);
 }
 
 int InitWriter(PyObject* self, PyObject* arguments, PyObject* names) {
-  return InitBuffered(g_init_writer, self, arguments, names);
+  return InitWrapped(g_init_writer, "raw", self, arguments, names);
 }
 
 int InitRandom(PyObject* self, PyObject* arguments, PyObject* names) {
-  return InitBuffered(g_init_random, self, arguments, names);
+  return InitWrapped(g_init_random, "raw", self, arguments, names);
 }
 
 int InitUnpickler(PyObject* self, PyObject* arguments, PyObject* names) {

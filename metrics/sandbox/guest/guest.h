@@ -118,6 +118,24 @@ bool KeepBuffers();
 /// indexes.cc.
 bool CheckIndexes();
 
+/// Refuses a second `__init__` of objects whose methods may be running: see restarts.cc. Called
+/// after KeepBuffers.
+bool RefuseRestarts();
+
+/// Refuses calls of an iterator by the code that the iterator calls: see reentry.cc.
+bool RefuseReentry();
+
+/// Keeps what C code works with until it is done: see states.cc.
+bool KeepStates();
+
+/// Why a program does not get this module: see modules.cc. nullptr if it does. `loads`: its machine
+/// code is about to be started.
+const char* RefusalOfModule(const char* name, const char* last_part, bool loads);
+
+/// The same for modules within the interpreter's own file. Loads those that no program may load a
+/// second time.
+bool RefuseModules();
+
 /// Runs one program to its end and fills `report`. Called in the zygote. Ends the zygote if the
 /// runner is gone.
 void Supervise(Zygote& zygote, Program& program, ProgramReport* report);

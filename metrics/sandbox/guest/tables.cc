@@ -8,8 +8,11 @@ extern PyObject PyBaseObject_Type;
 extern PyObject PyType_Type;
 void* PyCFunction_GetFunction(PyObject* function);
 PyObject* PyImport_ImportModule(const char* name);
+PyObject* PyList_GetItem(PyObject* list, Py_ssize_t index);
+Py_ssize_t PyList_Size(PyObject* list);
 Py_ssize_t PyLong_AsSsize_t(PyObject* number);
 PyObject* PyMapping_GetItemString(PyObject* mapping, const char* key);
+PyObject* PyObject_CallMethod(PyObject* object, const char* name, const char* format, ...);
 PyObject* PyObject_Type(PyObject* object);
 unsigned long PyType_GetFlags(PyObject* type);
 }
@@ -36,12 +39,25 @@ bool ReplaceWord(void** words, size_t count, const void* word, void* replacement
   return found;
 }
 
-Py_ssize_t BytesOfInstances(PyObject* type) {
-  PyObject* const size = PyObject_GetAttrString(type, "__basicsize__");
-  const Py_ssize_t bytes = size == nullptr ? -1 : PyLong_AsSsize_t(size);
-  if (size != nullptr) Py_DecRef(size);
+/// The words of a type object in which functions of its own can be.
+size_t WordsOf(PyObject* type) {
+  // A type object ends with tables of its own if it was made at run time.
+  const bool made = (PyType_GetFlags(type) & kHeapType) != 0;
+  const Py_ssize_t bytes = made ? NumberOf(&PyType_Type, "__basicsize__") : Py_ssize_t{kTypeBytes};
+  return bytes <= 0 ? 0 : static_cast<size_t>(bytes) / sizeof(void*);
+}
+
+/// Replaces the word also in the types below, which inherited a copy of it when they were made.
+void ReplaceBelow(PyObject* type, const void* word, void* replacement) {
+  PyObject* const below = PyObject_CallMethod(&PyType_Type, "__subclasses__", "O", type);
+  const Py_ssize_t count = below == nullptr ? 0 : PyList_Size(below);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* const inherits = PyList_GetItem(below, i);
+    ReplaceWord(reinterpret_cast<void**>(inherits), WordsOf(inherits), word, replacement);
+    ReplaceBelow(inherits, word, replacement);
+  }
+  if (below != nullptr) Py_DecRef(below);
   PyErr_Clear();
-  return bytes;
 }
 
 /// The field of a slot wrapper with its function, after the type, the name, the qualified name and
@@ -77,7 +93,7 @@ PyObject* FindAttribute(const char* module_name, const char* owner_name, const c
 
 Py_ssize_t HeadBytes() {
   static Py_ssize_t bytes = 0;
-  if (bytes == 0) bytes = BytesOfInstances(&PyBaseObject_Type);
+  if (bytes == 0) bytes = NumberOf(&PyBaseObject_Type, "__basicsize__");
   return bytes;
 }
 
@@ -92,21 +108,32 @@ Method* MethodOf(PyObject* function, const char* name) {
   return method;
 }
 
+Py_ssize_t NumberOf(PyObject* object, const char* name) {
+  PyObject* const value = PyObject_GetAttrString(object, name);
+  const Py_ssize_t number = value == nullptr ? -1 : PyLong_AsSsize_t(value);
+  if (value != nullptr) Py_DecRef(value);
+  PyErr_Clear();
+  return number;
+}
+
+bool HasSlot(PyObject* type, const char* name) { return FunctionOf(type, name) != nullptr; }
+
 bool ReplaceSlot(PyObject* type, const char* name, void* replacement, void** original) {
   void** const function = FunctionOf(type, name);
   if (function == nullptr || *function == nullptr) return false;
-  // A type object ends with tables of its own if it was made at run time. Otherwise one of its
-  // words leads to the table of what mappings can do.
-  const bool made = (PyType_GetFlags(type) & kHeapType) != 0;
-  const size_t bytes = made ? static_cast<size_t>(BytesOfInstances(&PyType_Type)) : kTypeBytes;
+  void* const found = *function;
   void** const words = reinterpret_cast<void**>(type);
-  bool found = ReplaceWord(words, bytes / sizeof(void*), *function, replacement);
+  bool replaced = ReplaceWord(words, WordsOf(type), found, replacement);
+  // One of the words of a type that was not made at run time leads to the table of what mappings
+  // can do.
+  const bool made = (PyType_GetFlags(type) & kHeapType) != 0;
   if (!made && words[kMappingWord] != nullptr) {
     auto* const mapping = static_cast<void**>(words[kMappingWord]);
-    found = ReplaceWord(mapping, kMappingFunctions, *function, replacement) || found;
+    replaced = ReplaceWord(mapping, kMappingFunctions, found, replacement) || replaced;
   }
-  if (!found) return false;
-  *original = *function;
+  if (!replaced && found != *original) return false;
+  ReplaceBelow(type, found, replacement);
+  *original = found;
   *function = replacement;
   return true;
 }

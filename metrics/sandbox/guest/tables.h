@@ -30,6 +30,9 @@ using FastCall = PyObject* (*)(PyObject* self, PyObject* const* arguments, Py_ss
 using KeywordCall = PyObject* (*)(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                                   PyObject* names);
 
+/// A type's `__init__`.
+using Init = int (*)(PyObject* self, PyObject* arguments, PyObject* names);
+
 /// PyMethodDef: a module's or a type's table has one for each function.
 struct Method {
   const char* name;
@@ -53,6 +56,7 @@ constexpr int kTupleOfArguments = 1;     ///< METH_VARARGS
 constexpr int kOneArgument = 8;          ///< METH_O
 constexpr int kFastArguments = 0x80;     ///< METH_FASTCALL
 constexpr int kKeywordArguments = 0x82;  ///< METH_FASTCALL | METH_KEYWORDS
+constexpr int kTakesType = 0x200;        ///< METH_METHOD
 
 /// The type that an object has. (`__class__`, which isinstance asks, can lie.)
 const PyObject* TypeOf(PyObject* object);
@@ -67,9 +71,16 @@ Py_ssize_t HeadBytes();
 /// function after what all objects have. nullptr if this interpreter keeps it elsewhere.
 Method* MethodOf(PyObject* function, const char* name);
 
-/// Replaces the function behind a special method of a built-in type, in the type and in the method
-/// that Python code can call (`__init__`). False, with nothing changed, if this interpreter keeps
-/// it elsewhere.
+/// An attribute that is a number, such as a type's `__basicsize__`. -1 if there is none.
+Py_ssize_t NumberOf(PyObject* object, const char* name);
+
+/// Whether the built-in type itself, not only a base, has this special method.
+bool HasSlot(PyObject* type, const char* name);
+
+/// Replaces the function behind a special method of a built-in type, in the type, in the types that
+/// have inherited it so far, and in the method that Python code can call (`__init__`). Several
+/// special methods can have one function, as those of comparison. False, with nothing changed, if
+/// this interpreter keeps it elsewhere.
 bool ReplaceSlot(PyObject* type, const char* name, void* replacement, void** original);
 
 }  // namespace evald::guest

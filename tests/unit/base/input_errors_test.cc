@@ -34,6 +34,28 @@ TEST(JsonErrors, HalfOfACharacterNamesItsKey) {
       << "no half, but no escape at all";
 }
 
+TEST(JsonErrors, AFileInUtf16StillNamesWhatIsExpected) {
+  const std::string text = Refusal(std::string("\xff\xfe{\0\"\0a\0\"\0:\0001\0}\0", 16));
+  EXPECT_THAT(text, HasSubstr("d.jsonl:7: not JSON at byte 1: found '\\xff\\xfe{\\x00\"\\x00a"));
+  EXPECT_THAT(text, HasSubstr("; expected one JSON value in UTF-8"));
+}
+
+TEST(JsonErrors, ANumberOfManyDigitsIsShortened) {
+  const std::string text = Refusal("{\"a\": " + std::string(100'000, '9') + "}");
+  EXPECT_THAT(text, StartsWith("d.jsonl:7: found the number 9999"));
+  EXPECT_THAT(text, HasSubstr("… (100000 characters), expected a number that a 64-bit float can "
+                              "hold; write a smaller number"));
+  EXPECT_LT(text.size(), 300u);
+  EXPECT_THAT(Refusal("[1e999]"), StartsWith("d.jsonl:7: found the number 1e999, expected"));
+}
+
+TEST(Errors, AreOneLineWithoutZeros) {
+  Error error(ErrorKind::kInput, std::string("tensor 'x\nevald: done\0y\r'", 25), "look\nhere");
+  error.AddContext("a\nb");
+  EXPECT_STREQ(error.what(), "a\\nb: tensor 'x\\nevald: done\\x00y\\r'; look\\nhere");
+  EXPECT_EQ(error.message(), "a\\nb: tensor 'x\\nevald: done\\x00y\\r'");
+}
+
 TEST(YamlTabs, ALineCountsThatIsIndentedByOne) {
   EXPECT_EQ(LineIndentedByTab("a: 1\n\tb: 2\n", 1, INT_MAX), 2);
   EXPECT_EQ(LineIndentedByTab("a:\n  \t- b\n", 1, INT_MAX), 2);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/print.h"
 #include "base/text.h"
 
 namespace evald {
@@ -46,6 +47,27 @@ TEST(Printable, WritesOutWhatChangesTheOrderOfTextOrItsLine) {
 
 TEST(PrintableLine, IsOneLine) {
   EXPECT_EQ(PrintableLine("one\n\ttwo\r\x1b[0m caf\u00e9"), "one\\n\\ttwo\\x0d\\x1b[0m caf\u00e9");
+}
+
+/// The text that `print` writes.
+template <typename Printer>
+std::string Written(const Printer& print) {
+  char* text = nullptr;
+  size_t bytes = 0;
+  FILE* const file = open_memstream(&text, &bytes);
+  print(file);
+  std::fclose(file);
+  std::string written(text, bytes);
+  free(text);
+  return written;
+}
+
+TEST(Print, NoValueForgesALine) {
+  const std::string name = "x\nevald: done";
+  const auto print = [&](FILE* to) {
+    Print(to, "{:<4} {}\n{} {:.1f}\n", "a\tb", name, std::string_view(name), 0.25);
+  };
+  EXPECT_EQ(Written(print), "a\\tb x\\nevald: done\nx\\nevald: done 0.2\n");
 }
 
 TEST(Shortened, EndsBetweenTwoCharacters) {

@@ -93,7 +93,8 @@ TEST_F(Isolated, TheLibrarysOwnModulesLoad) {
       "    else:\n"
       "      try: importlib.import_module(name)\n"
       "      except ImportError as error: assert 'No module named' in str(error) or "
-      "'halted' in str(error), error");
+      "'halted' in str(error) or "
+      "          'in Python only' in str(error), error");
 }
 
 /// `handle` is the address of a semaphore. Reading and releasing the semaphore reads and writes
