@@ -52,7 +52,7 @@ void RunMachine::ReportBegun(Holder worker, int64_t now) {
     const TrialState& trial = trials_.at(number);
     if (trial.backup || trial.backups >= Backups::kBackupsMax || trial.counterpart >= 0) continue;
     if (AllReported(trial)) continue;  // it is about to report the trial done
-    if (IsCommand(trial)) continue;  // a program of the user's runs once
+    if (IsCommand(trial)) continue;    // a program of the user's runs once
     begun.push_back(
         {number, Seconds(trial.since_us), FreshOf(trial).total(), Seconds(trial.quiet_us)});
   }

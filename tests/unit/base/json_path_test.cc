@@ -34,14 +34,16 @@ TEST(JsonPath, FindsMembersAndElements) {
 }
 
 TEST(JsonPath, NamesThePartThatIsNotThere) {
-  EXPECT_EQ(PathRefusal("$.results.score[0].value"),
-            "there is no $.results.score: $.results is an object with 'scores', 'exact_match,none', "
-            "'a'b', 'Größe', 'with-dash_9', ''");
+  EXPECT_EQ(
+      PathRefusal("$.results.score[0].value"),
+      "there is no $.results.score: $.results is an object with 'scores', 'exact_match,none', "
+      "'a'b', 'Größe', 'with-dash_9', ''");
   EXPECT_EQ(PathRefusal("$.list[3]"), "there is no $.list[3]: $.list is a list of 3 elements");
   EXPECT_EQ(PathRefusal("$.list[-4]"), "there is no $.list[-4]: $.list is a list of 3 elements");
   EXPECT_EQ(PathRefusal("$.text.length"), "there is no $.text.length: $.text is \"x\"");
   EXPECT_EQ(PathRefusal("$.list.a"), "there is no $.list.a: $.list is a list of 3 elements");
-  EXPECT_EQ(PathRefusal("$.results[0]").find("there is no $.results[0]: $.results is an object"), 0U);
+  EXPECT_EQ(PathRefusal("$.results[0]").find("there is no $.results[0]: $.results is an object"),
+            0U);
 }
 
 TEST(JsonPath, RefusesOtherTextsAndSaysWhere) {
@@ -63,7 +65,8 @@ TEST(JsonPath, RefusesOtherTextsAndSaysWhere) {
       {"$[99999999999999999999]", "character 3: expected an element's number"},
       {"$.a b", "character 4: expected '.' or '['"},
   };
-  for (const auto& [path, problem] : cases) EXPECT_THAT(PathRefusal(path), HasSubstr(problem)) << path;
+  for (const auto& [path, problem] : cases)
+    EXPECT_THAT(PathRefusal(path), HasSubstr(problem)) << path;
 }
 
 TEST(JsonPath, HasALimit) {

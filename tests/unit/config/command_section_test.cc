@@ -50,7 +50,9 @@ TEST(CommandSection, IsRead) {
 
 TEST(CommandSection, TheFolderCountsOnlyIfTheCommandUsesIt) {
   const auto folder = [](const std::string& command) {
-    return ReadCommand("command: [" + command + "], name: a, " + kCommandResults).tasks[0].command->eval_dir;
+    return ReadCommand("command: [" + command + "], name: a, " + kCommandResults)
+        .tasks[0]
+        .command->eval_dir;
   };
   EXPECT_EQ(folder("inspect, eval"), "");
   EXPECT_EQ(folder("/bin/echo"), "");
@@ -84,7 +86,8 @@ TEST(CommandSection, BadEntriesNameTheKeyAndWhatIsExpected) {
       {std::string("command: [a], ") + kCommandResults, "key 'tasks[0].name': is absent"},
       {std::string("command: [a], name: \"../x\", ") + kCommandResults, "key 'tasks[0].name'"},
       {"command: [a], name: a", "key 'tasks[0].results': is absent"},
-      {"command: [a], name: a, results: {scores: {x: $.x}}", "key 'tasks[0].results.file': is absent"},
+      {"command: [a], name: a, results: {scores: {x: $.x}}",
+       "key 'tasks[0].results.file': is absent"},
       {"command: [a], name: a, results: {file: /etc/passwd, scores: {x: $.x}}",
        "expected a path within the program's folder"},
       {"command: [a], name: a, results: {file: ../x, scores: {x: $.x}}",
@@ -113,7 +116,8 @@ TEST(CommandSection, BadEntriesNameTheKeyAndWhatIsExpected) {
       {"command: [a], task: gsm8k, " + good, "key 'tasks[0].task': does not apply to a command"},
   };
   for (const auto& [entry, problem] : cases)
-    EXPECT_THAT(CommandProblem(entry), AllOf(StartsWith("/somewhere/eval.yaml:3"), HasSubstr(problem)))
+    EXPECT_THAT(CommandProblem(entry),
+                AllOf(StartsWith("/somewhere/eval.yaml:3"), HasSubstr(problem)))
         << entry;
 }
 
