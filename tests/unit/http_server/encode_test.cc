@@ -20,6 +20,12 @@ std::string Gunzip(const std::string& packed) {
   return text;
 }
 
+TEST(Response, StatusesOfRangesHaveTheirPhrase) {
+  EXPECT_EQ(ReasonPhrase(200), "OK");
+  EXPECT_EQ(ReasonPhrase(206), "Partial Content");
+  EXPECT_EQ(ReasonPhrase(416), "Range Not Satisfiable");
+}
+
 TEST(Encode, CompressesWhereItIsAcceptedAndPays) {
   const std::string body(10'000, 'x');
   Request request;
