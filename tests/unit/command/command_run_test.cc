@@ -115,8 +115,8 @@ TEST_F(CommandRunTest, AProgramByARelativePathIsBesideTheFile) {
 TEST_F(CommandRunTest, FailuresAreNamedWithTheLastOutput) {
   EXPECT_THAT(Failure(Shell("for i in $(seq 100); do echo line $i; done; exit 7")),
               AllOf(HasSubstr("the command 'sh' ended with exit status 7; its output ("),
-                    HasSubstr("logs/command-mine.log) ends:\nline 81\n"), HasSubstr("line 100"),
-                    Not(HasSubstr("line 80\n"))));
+                    HasSubstr("logs/command-mine.log) ends:\\nline 81\\n"), HasSubstr("line 100"),
+                    Not(HasSubstr("line 80\\n"))));
   EXPECT_THAT(Failure(Shell("kill -9 $$")),
               HasSubstr("was ended by signal 9 (Killed); it printed nothing"));
   EXPECT_THAT(Failure(Order({"no-such-program-anywhere"})),
