@@ -52,7 +52,9 @@ NumberType TypeOfWeights(const std::filesystem::path& directory) {
   for (const std::string& shard : layout.shards) {
     const SafetensorsHeader header =
         ReadSafetensorsHeader(layout.folder.OpenFile(shard), layout.root / shard);
-    for (const auto& [name, tensor] : header.tensors) bytes[tensor.dtype] += tensor.bytes;
+    for (const auto& [name, tensor] : header.tensors) {
+      if (tensor.shape.size() > 1) bytes[tensor.dtype] += tensor.bytes;
+    }
   }
   const auto most = std::max_element(
       bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
