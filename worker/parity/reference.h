@@ -20,8 +20,8 @@ enum class NumberType { kF32, kBf16, kFp16 };
 /// F32). Nothing for another name.
 std::optional<NumberType> NumberTypeOf(const std::string& name);
 
-/// The type of most bytes of a staged checkpoint's matrices. bf16 for one that is none of the three.
-/// Throws Error(kInput) if the folder is no checkpoint.
+/// The type of most bytes of a staged checkpoint's matrices. bf16 for one that is none of the
+/// three. Throws Error(kInput) if the folder is no checkpoint.
 NumberType TypeOfWeights(const std::filesystem::path& directory);
 
 /// The score of one window by evald's own engine on the processor.
