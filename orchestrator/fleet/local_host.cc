@@ -25,6 +25,7 @@
 #include "evald/error.h"
 #include "orchestrator/devices/programs.h"
 #include "orchestrator/fleet/peer_user.h"
+#include "orchestrator/fleet/process_end.h"
 #include "orchestrator/fleet/stream_wire.h"
 
 namespace evald {
@@ -130,29 +131,21 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     arguments.insert(arguments.end(), {"--socket", socket_path_.string(), "--id", spec.id});
     auto child = std::make_shared<Child>();
     try {
-      child->process.emplace(loop_->context(), process::filesystem::path(program.string()),
-                             arguments, process::process_stdio{input.get(), log.get(), log.get()},
-                             ChildSetup{});
+      process::process started(loop_->context(), process::filesystem::path(program.string()),
+                               arguments, process::process_stdio{input.get(), log.get(), log.get()},
+                               ChildSetup{});
+      child->pid = started.id();
+      WhenEnded(loop_->context(), child->pid,
+                [self = shared_from_this(), id = spec.id, child](int status) {
+                  self->Ended(id, child, status);
+                });
+      started.detach();  // until then its end of scope kills the process
     } catch (const std::exception& e) {
       throw Error(ErrorKind::kInfrastructure,
                   fmt::format("cannot start {}: {}", program.string(), e.what()),
                   "build all programs (ninja) or check that the binaries lie side by side");
     }
     children_[spec.id] = child;
-    child->process->async_wait(
-        [self = shared_from_this(), id = spec.id, child](const ErrorCode& error, int) {
-          const LoopTurn turn("the end of process", id);
-          child->exit =
-              error ? ProcessExit{0, SIGKILL} : FromWaitStatus(child->process->native_exit_code());
-          if (child->met) {
-            self->EndIfQuiet(id, child);
-          } else {
-            self->LookOnce(id, child, kLooksAfterExit);
-          }
-          self->loop_->After(kDrainAfterExit, [child] {
-            if (child->wire) child->wire->Close("still open after its process ended");
-          });
-        });
   }
 
   void Send(const std::string& id, const protocol::Message& message) {
@@ -165,7 +158,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
   void Kill(const std::string& id) {
     const auto child = children_.find(id);
     if (child == children_.end() || child->second->exit) return;
-    const pid_t pid = child->second->process->id();
+    const pid_t pid = child->second->pid;
     ::kill(-pid, SIGKILL);
     ::kill(pid, SIGKILL);
   }
@@ -201,7 +194,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
 
  private:
   struct Child {
-    std::optional<process::process> process;
+    pid_t pid = 0;
     std::shared_ptr<Wire> wire;
     std::optional<ProcessExit> exit;
     bool met = false;  ///< it had a connection
@@ -258,6 +251,19 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
       const auto message = strong ? Understand(strong.get(), line) : std::nullopt;
       if (message && events_.message) events_.message(id, *message);
     };
+  }
+
+  void Ended(const std::string& id, const std::shared_ptr<Child>& child, int status) {
+    const LoopTurn turn("the end of process", id);
+    child->exit = status < 0 ? ProcessExit{0, SIGKILL} : FromWaitStatus(status);
+    if (child->met) {
+      EndIfQuiet(id, child);
+    } else {
+      LookOnce(id, child, kLooksAfterExit);
+    }
+    loop_->After(kDrainAfterExit, [child] {
+      if (child->wire) child->wire->Close("still open after its process ended");
+    });
   }
 
   // A process that ended at once may have connected and given its reason. Accepting and reading

@@ -139,7 +139,8 @@ Endpoint::Endpoint(Engine* engine, ServedModel model, const EndpointOptions& opt
   http.time = options.time;
   http.request.body_bytes_max = kBodyBytesMax;
   http.connections_max = http.connections_per_client_max = options.connections_max;
-  http.streams_per_token_max = options.connections_max;
+  // All callers share the one key.
+  http.streams_per_token_max = http.calls_per_token_max = options.connections_max;
   http.requests_per_second = http.requests_burst = kRequestsPerSecond;
   http.problem_answer = ErrorResponseFor;
   if (!options.key.empty()) http.tokens.Add("key", http::Role::kRead, options.key);
