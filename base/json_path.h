@@ -10,9 +10,9 @@
 namespace evald {
 
 /// A path to one value of a JSON document: the part of JSONPath (RFC 9535) that names one member or
-/// element after another. `$.results.scores[0]['exact_match,strict-match']`: members after a dot
-/// (letters, digits, `_`, `-` and all that is not ASCII) or quoted in brackets, elements by number;
-/// a negative number counts from the end.
+/// element after another. An example is `$.results.scores[0]['exact_match,strict-match']`. A member
+/// stands after a dot (letters, digits, `_`, `-` and all that is not ASCII) or quoted in brackets.
+/// An element stands in brackets by its number; a negative number counts from the end.
 class JsonPath {
  public:
   /// Throws Error(kInput) that says what is wrong at which character.

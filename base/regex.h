@@ -18,10 +18,10 @@ class RegexGivenUp : public Error {
   using Error::Error;
 };
 
-/// While it lives, the answers that this thread searches are those of one document, and share a
-/// further bound: four times that of a text (RegexSteps), and 60 seconds of processor time. Beyond
-/// it only searches of up to a thousand steps are made. So a document with many filters or answers
-/// cannot hold a process for long. Not nested.
+/// As long as this object lives, all answers that this thread searches belong to one document.
+/// Together they may take 400 million steps (four times the limit of one text, RegexSteps) and 60 s
+/// of processor time. After that, each search still gets a thousand steps. So a document with many
+/// filters or answers cannot hold a process for long. Not nested.
 class RegexDocument {
  public:
   RegexDocument();
@@ -37,13 +37,13 @@ class RegexDocument {
 
 /// The steps back that all searches of one text may take together. Steps are counted and not timed,
 /// so the machine's load decides nothing. Characters that a search passes over without a step back
-/// do not count, as in `[^}]*` before a `}`. From each of many places a search may pass over the
-/// rest of the text in this way. So the processor time of the thread is bounded too, far above the
-/// time that any other text takes.
+/// do not count, as in `[^}]*` before a `}`. Such a search may pass over the rest of the text once
+/// from each place, which takes long and counts no steps. So processor time is limited, too. The
+/// limit is far above the time of a text that was not written to be slow.
 class RegexSteps {
  public:
-  /// Whose the text is. The task's own texts have no part in the bound of a document
-  /// (RegexDocument), so that an answer cannot use up what they need.
+  /// The owner of the text. The task's own texts do not count against the document's limit
+  /// (RegexDocument). So an answer cannot use up the steps that the task's texts need.
   enum class Text { kAnswer, kTasks };
   explicit RegexSteps(Text text = Text::kAnswer, double seconds = 20);
   /// Called at each place from which a search is tried. False if there is no time left.
@@ -64,9 +64,9 @@ struct RegexOptions {
   bool ignore_case = false;
   /// Without case one character matches one: "ss" does not match a sharp s.
   bool fold_one_to_one = false;
-  /// A search with RegexSteps looks at the clock at each place from which it is tried. This takes a
-  /// little time at each place, and the search can no longer skip ahead to a fixed text that each
-  /// match has.
+  /// A search with RegexSteps calls RegexSteps::Start at each place from which the search is tried;
+  /// Start looks at the clock now and then. This takes a little time at each place, and the search
+  /// can no longer skip ahead to a fixed text that each match has.
   bool timed = false;
   std::string shown;  ///< the pattern that errors quote; empty: the one that is compiled
 };
@@ -98,8 +98,8 @@ class Regex {
   /// The first match at or after byte `start`; false if there is none.
   bool Search(std::string_view text, size_t start, Match* match, RegexSteps* steps = nullptr) const;
 
-  /// Visits the matches from left to right that do not overlap, like Python's re.finditer (after an
-  /// empty match it looks for one that is not empty at the same place), until `visit` returns
+  /// Visits the matches that do not overlap, from left to right, like Python's re.finditer (after
+  /// an empty match it looks for one that is not empty at the same place), until `visit` returns
   /// false. Its memory does not grow with the text.
   void ForEachMatch(std::string_view text, const std::function<bool(const Match&)>& visit,
                     RegexSteps* steps = nullptr) const;

@@ -25,9 +25,11 @@ struct Options {
   std::filesystem::path data_dir;    ///< real benchmark data; may not exist
   std::filesystem::path checkpoint;  ///< checkpoint of the engine workloads; empty: made in the run
   std::filesystem::path python;      ///< for baselines: has numpy, tokenizers, lm_eval; or empty
-  std::string llama_server;          ///< address of a server with the same checkpoint; may be empty
-  std::filesystem::path scratch;     ///< an empty folder for the workload's files
-  std::string gpu;                   ///< UUID of the GPU to measure; empty: the first visible one
+  /// the `vllm` program; for vllm-choice the `python` beside it has lm_eval; or empty
+  std::filesystem::path vllm;
+  std::string llama_server;       ///< address of a server with the same checkpoint; may be empty
+  std::filesystem::path scratch;  ///< an empty folder for the workload's files
+  std::string gpu;                ///< UUID of the GPU to measure; empty: the first visible one
   /// file to which gpu-generate writes its requests' lengths; or empty
   std::filesystem::path lengths;
   bool fast = false;   ///< the GPU engine may let numbers depend on the batch
@@ -66,5 +68,7 @@ Result RunEngineDecode(const Options& options);
 Result RunEngineChoice(const Options& options);
 Result RunEngineGenerate(const Options& options);
 Result RunTokenize(const Options& options);
+Result RunVllmChoice(const Options& options);
+Result RunVllmSwap(const Options& options);
 
 }  // namespace evald::bench

@@ -25,6 +25,9 @@ const std::vector<Workload> kWorkloads = {
     {"engine-generate", "HumanEval and GSM8K end to end, against the same", RunEngineGenerate},
     {"tokenize", "MB/s of one core encoding mixed text, against the tokenizers library",
      RunTokenize},
+    {"vllm-choice", "few-shot multiple choice on vLLM, against lm-evaluation-harness on vLLM",
+     RunVllmChoice},
+    {"vllm-swap", "the next checkpoint's first token on vLLM, against a new server", RunVllmSwap},
 };
 
 void Declare(Command app, Options* options) {
@@ -34,6 +37,10 @@ void Declare(Command app, Options* options) {
   app.AddOption("--python", &options->python,
                 "A Python that has numpy, tokenizers and lm_eval, for baselines")
       .Environment("EVALD_BENCH_PYTHON");
+  app.AddOption("--vllm", &options->vllm,
+                "The vllm program, for the vllm workloads and as a baseline of engine-choice and "
+                "engine-generate; for vllm-choice, its Python has lm_eval, too")
+      .Environment("EVALD_BENCH_VLLM");
   app.AddOption("--llama-server", &options->llama_server,
                 "Address of a llama-server that has the checkpoint as GGUF (bench/make_gguf.py), "
                 "for engine-generate")

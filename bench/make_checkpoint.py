@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the checkpoint of the engine benchmarks: Qwen2.5-0.5B's shape, random bf16 weights from a seed.
 
-    make_checkpoint.py FOLDER [--data-dir DIR] [--family llama|qwen2] [--seed N] [--quick]
+    make_checkpoint.py FOLDER [--data-dir DIR] [--family llama|qwen2] [--seed N] [--untied] [--quick]
 
 Needs numpy and tokenizers. The tokenizer is a byte-level BPE, trained on the Python standard library's
 sources and, with --data-dir, on the benchmark data's texts. So prompts have about as many tokens as
@@ -10,7 +10,7 @@ without an entry, and the row of the end-of-text token, are small. So no greedy 
 and every engine generates the same number of tokens.
 
 --family llama writes the same numbers as a Llama checkpoint with attention biases (the bias of the
-output projection is zero). --quick makes a small model.
+output projection is zero). --untied gives the output layer a tensor of its own. --quick makes a small model.
 """
 
 import argparse
@@ -55,7 +55,11 @@ def make_tokenizer(folder, data_dir, entries):
     return tokenizer.get_vocab_size()
 
 
-def shape_of(quick):
+def shape_of(quick, untied):
+    return {**sizes_of(quick), "tie_word_embeddings": not untied}
+
+
+def sizes_of(quick):
     if quick:
         return {"hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 3, "num_attention_heads": 4,
                 "num_key_value_heads": 2, "vocab_size": 8192}
@@ -66,7 +70,7 @@ def shape_of(quick):
 def config_of(family, shape):
     config = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", **shape, "hidden_act": "silu",
               "max_position_embeddings": 32768, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0,
-              "tie_word_embeddings": True, "torch_dtype": "bfloat16", "eos_token_id": 0,
+              "torch_dtype": "bfloat16", "eos_token_id": 0,
               "initializer_range": 0.02, "attention_dropout": 0.0, "use_sliding_window": False}
     if family == "llama":
         config.update({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "attention_bias": True,
@@ -95,6 +99,8 @@ def tensors_of(family, shape):
         yield layer + "mlp.gate_proj.weight", [inner, width], width**-0.5
         yield layer + "mlp.up_proj.weight", [inner, width], width**-0.5
         yield layer + "mlp.down_proj.weight", [width, inner], inner**-0.5
+    if not shape["tie_word_embeddings"]:
+        yield "lm_head.weight", [shape["vocab_size"], width], width**-0.5
 
 
 def to_bf16(values):
@@ -108,7 +114,7 @@ def values_of(name, shape, deviation, seed, entries):
     # The seed depends on the name, so that both families get the same numbers.
     key = numpy.random.SeedSequence([seed, *name.encode()])
     values = numpy.random.default_rng(key).standard_normal(shape, numpy.float32) * numpy.float32(deviation)
-    if name == "model.embed_tokens.weight":
+    if name in ("model.embed_tokens.weight", "lm_head.weight"):
         values[entries:] *= 0.05
         values[0] *= 0.05
     return values
@@ -134,9 +140,10 @@ def main():
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--family", choices=("llama", "qwen2"), default="qwen2")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--untied", action="store_true")
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
-    shape = shape_of(args.quick)
+    shape = shape_of(args.quick, args.untied)
     args.folder.mkdir(parents=True)
     entries = make_tokenizer(args.folder, args.data_dir, min(32768, shape["vocab_size"] // 2))
     (args.folder / "config.json").write_text(json.dumps(config_of(args.family, shape), indent=1))

@@ -109,6 +109,7 @@ int Run(const Program& program, int argc, char** argv) {
     options.scratch = scratch.path();
     options.binaries = std::filesystem::canonical("/proc/self/exe").parent_path();
     options.data_dir = std::filesystem::absolute(options.data_dir);
+    if (!options.vllm.empty()) options.vllm = std::filesystem::absolute(options.vllm);
     if (!options.checkpoint.empty())
       options.checkpoint = std::filesystem::absolute(options.checkpoint);
     const Json report = Measure(program, workload, options);

@@ -12,9 +12,10 @@ struct TemplateText {
   std::string where;
 };
 
-/// The chat templates of a checkpoint by name; the only one of tokenizer_config.json or of
-/// chat_template.jinja is "default". Files win over tokenizer_config.json, as in transformers 5.
-/// Empty where there are none. Throws Error(kInput) for files that are broken.
+/// The chat templates of a checkpoint, by name. The template of chat_template.jinja is "default",
+/// and so is a `chat_template` of tokenizer_config.json that is one text. If there is any .jinja
+/// template, tokenizer_config.json is not read, as in transformers 5. The map is empty if the
+/// checkpoint has no template. Throws Error(kInput) for files that are broken.
 std::map<std::string, TemplateText> ReadChatTemplates(const ReadFolder& directory);
 
 }  // namespace evald

@@ -12,9 +12,9 @@
 #include "base/file.h"
 #include "checkpoint/layout.h"
 
-/// The parts of a checkpoint that have landed during its staging, kept in a record in the staging
-/// folder. The staging process writes the record, and any process of the host may map it.
-/// docs/staging.md gives the format. Files have their final lengths from the start. For
+/// The parts of a checkpoint that have landed (are copied whole) during its staging, kept in a
+/// record in the staging folder. The staging process writes the record, and any process of the host
+/// may map it. docs/staging.md gives the format. Files have their final lengths from the start. For
 /// each 4 MiB of a file, one byte of the record says whether they have landed.
 namespace evald {
 
@@ -47,15 +47,16 @@ class LandedWriter {
   LandedWriter(const std::filesystem::path& folder, const std::vector<CheckpointFile>& files);
   LandedWriter(const LandedWriter&) = delete;
   LandedWriter& operator=(const LandedWriter&) = delete;
-  /// If Publish was not called, the staging has failed.
+  /// Marks the staging as failed if Publish was not called.
   ~LandedWriter();
 
   /// Chunk `chunk` of file number `file` of the list is written. Any thread.
   void Landed(size_t file, uint64_t chunk);
-  /// Removes the record's name, so that the record is not published. Processes that follow keep
-  /// their mapping.
+  /// Removes the record's name, so that the published folder does not contain the record. Processes
+  /// that have mapped the record keep their mapping.
   void Hide();
-  /// The checkpoint has its final name.
+  /// Tells the processes that follow the staging that the checkpoint has its final name. Renames
+  /// nothing.
   void Publish(const std::string& fingerprint);
 
  private:

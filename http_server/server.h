@@ -22,7 +22,7 @@ struct TimeLimits {
   std::chrono::milliseconds idle{60'000};       ///< between requests, without a byte
   std::chrono::milliseconds header{10'000};     ///< from a request's first byte to its header's end
   std::chrono::milliseconds body{60'000};       ///< from the header's end to the body's end
-  /// Until the handler answers; then the connection closes
+  /// For the handler's answer. If the handler takes longer, the connection closes.
   std::chrono::milliseconds answer{120'000};
   std::chrono::milliseconds write{30'000};  ///< for each piece of an answer (at most 64 KiB)
   /// An event stream sends something at least this often
@@ -32,8 +32,8 @@ struct TimeLimits {
 struct ServerOptions {
   std::string address = "127.0.0.1";  ///< an IP address, or "localhost"
   uint16_t port = 0;                  ///< 0: any free port
-  /// A Unix socket's path (unix_socket.h) instead of address and port; without TLS. Without tokens
-  /// too, only this process's user and root may call.
+  /// A Unix socket's path (unix_socket.h) instead of address and port; without TLS. With tokens or
+  /// without, only this process's user and root may call.
   std::filesystem::path socket;
   std::filesystem::path certificate;  ///< PEM chain; with `key` turns TLS (1.2 and 1.3) on
   std::filesystem::path key;          ///< PEM
@@ -45,8 +45,9 @@ struct ServerOptions {
   TimeLimits time;
   size_t connections_max = 1024;
   size_t connections_per_client_max = 512;
-  /// Event streams. They leave some connections, of each address and of all, to requests. Without
-  /// tokens there is one user, and no bound.
+  /// Event streams of one token. In addition, all streams together leave some connections free for
+  /// requests, of each client address and of the whole server. Without tokens there is no bound,
+  /// since there is only one user.
   size_t streams_per_token_max = 256;
   /// Calls of one token under way, each of which keeps a connection: requests whose body is to
   /// come, answers that are to be read, tunnels and event streams. So one token never takes all
@@ -65,8 +66,8 @@ bool IsLoopback(const std::string& address);
 /// in force, the caller must be this process's user or root (peer_owner.h); all others are answered
 /// 403, whatever they ask for. Before it reads a body, the server checks the Host field (against
 /// DNS rebinding, if no tokens are in force), the request rate, the route, the token's role and,
-/// for changing methods, the Origin field (against other web pages). Exceptions of a handler are
-/// answered as problem documents.
+/// for methods that change something, the Origin field (against other web pages). Exceptions of a
+/// handler are answered as problem documents.
 class Server {
  public:
   /// Binds and listens, and serves from then on. Throws Error(kUsage) if the address is taken or

@@ -89,6 +89,8 @@ class FleetMachine {
 
   // ---- processes
   void Heard(const std::string& id, const ProcessNews& news, int64_t now);
+  /// The same for the worker in this place of workers().
+  void Heard(size_t worker, const ProcessNews& news, int64_t now);
   /// The process has ended. All its messages were passed on before.
   void Ended(const std::string& id, const ProcessEnd& end, int64_t now);
   /// The process has been silent for too long, or sends nonsense. It is killed. If its host is

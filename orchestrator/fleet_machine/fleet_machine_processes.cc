@@ -101,6 +101,11 @@ void FleetMachine::Heard(const std::string& id, const ProcessNews& news, int64_t
   Serve(now);
 }
 
+void FleetMachine::Heard(size_t worker, const ProcessNews& news, int64_t now) {
+  OnWorkerNews(worker, news, now);
+  Serve(now);
+}
+
 void FleetMachine::OnWorkerNews(size_t index, const ProcessNews& news, int64_t now) {
   WorkerSlot& slot = workers_[index];
   if (!slot.has_process()) return Ignore(slot.id, "a message", Name(slot.state()));

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "orchestrator/prepare/preparer.h"
+#include "orchestrator/run/evaluation_scheduling.h"
 #include "orchestrator/run/run_results.h"
 #include "orchestrator/run/wire_id.h"
 #include "orchestrator/staging/free_space.h"
@@ -33,7 +34,11 @@ Evaluation::Evaluation(EvalConfig config, RunDirectory directory, int64_t number
       support_(support),
       hooks_(std::move(hooks)),
       begin_us_(MonotonicMicros()),
-      machine_(MakeMachine(config_)),
+      scheduling_(new Scheduling{MakeMachine(config_), {}, {}, {}}),
+      machine_(scheduling_->machine),
+      processes_(scheduling_->processes),
+      costs_(scheduling_->costs),
+      place_(scheduling_->place),
       profile_(profile().Tag()),
       timeline_(begin_us_) {
   timeline_.AddRow("stage", "staging", false);
@@ -44,6 +49,15 @@ Evaluation::~Evaluation() {
   *cancel_ = true;
   if (staging_thread_.joinable()) staging_thread_.join();
   if (preparation_thread_.joinable()) preparation_thread_.join();
+}
+
+bool Evaluation::at_rest() const {
+  return machine_.trials().leased() == 0 && machine_.jobs().idle() && pending_commits_ == 0;
+}
+
+bool Evaluation::complete() const {
+  return planned_ && !failure_ && machine_.complete() &&
+         finished_tasks_.size() == machine_.tasks().size();
 }
 
 // Does `work` on the files thread, after all earlier requests, then `then` on the loop. `work` may
@@ -318,8 +332,8 @@ RunEnding Evaluation::TakeEnding() {
   ending.earlier = earlier_;
   ending.begin_us = begin_us_;
   ending.end_us = MonotonicMicros();
-  ending.costs = std::move(costs_);
-  ending.place = place_;
+  ending.costs = std::make_shared<const RunCosts>(std::move(costs_));
+  ending.place = std::make_shared<const CostPlace>(place_);
   ending.generation = std::move(generation_);
   ending.database = support_.database;
   return ending;

@@ -22,14 +22,9 @@
 #include "orchestrator/report/progress.h"
 #include "orchestrator/report/timeline.h"
 #include "orchestrator/run/host_doubts.h"
-#include "orchestrator/run/process_numbers.h"
-#include "orchestrator/run/recovery.h"
-#include "orchestrator/run/run_costs.h"
 #include "orchestrator/run/run_directory.h"
-#include "orchestrator/run/run_ending.h"
 #include "orchestrator/run/run_json.h"
 #include "orchestrator/run/run_outcome.h"
-#include "orchestrator/run/run_plan.h"
 #include "orchestrator/run/run_results.h"
 #include "orchestrator/run/task_finisher.h"
 #include "orchestrator/run/worker_profile.h"
@@ -38,6 +33,17 @@
 #include "protocol/messages.h"
 
 namespace evald {
+
+class ProcessNumbers;
+class RunCosts;
+class RunMachine;
+struct CostPlace;
+struct MetricJob;
+struct Recovery;
+struct RunEnding;
+struct RunPlan;
+struct TaskCost;
+struct TrialLease;
 
 /// The news that the fleet tells a run.
 using FleetNews =
@@ -155,9 +161,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool paused() const { return paused_; }
   /// Whether no process works for the run and nothing of it is being written: Drain ends it at
   /// once.
-  bool at_rest() const {
-    return machine_.trials().leased() == 0 && machine_.jobs().idle() && pending_commits_ == 0;
-  }
+  bool at_rest() const;
   /// The reason why the run waits, if no present worker can do the work that is left; otherwise "".
   const std::string& waiting() const { return waiting_; }
   /// Since when no device has been there that could do what the run needs (monotonic); 0: one is.
@@ -175,10 +179,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   /// Whether the run failed since its checkpoint found no space to be staged in.
   bool found_no_space() const { return found_no_space_; }
   /// Whether every document is scored and nothing failed.
-  bool complete() const {
-    return planned_ && !failure_ && machine_.complete() &&
-           finished_tasks_.size() == machine_.tasks().size();
-  }
+  bool complete() const;
   ProgressSnapshot Progress() const;
   /// {task: {metric, value, stderr}} of finished tasks.
   Json Scores() const;
@@ -306,9 +307,14 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   Hooks hooks_;
   int64_t begin_us_;
   RunRecord record_;
-  RunMachine machine_;
-  ProcessNumbers processes_;  // by which the machine knows them
-  std::string profile_;       // the profile's tag
+  // A change of the scheduling need not compile anew what only uses a run (evaluation_scheduling.h)
+  struct Scheduling;
+  const std::unique_ptr<Scheduling> scheduling_;
+  RunMachine& machine_;
+  ProcessNumbers& processes_;  // by which the machine knows them
+  RunCosts& costs_;
+  CostPlace& place_;
+  std::string profile_;  // the profile's tag
   Timeline timeline_;
 
   std::thread staging_thread_;
@@ -338,9 +344,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   std::map<std::string, Json> generation_;  // by task: the generation settings in force
   Json isolation_;
   int pending_commits_ = 0;
-  double backlog_bytes_ = 0;  // generations that wait for scoring
-  CostPlace place_;
-  RunCosts costs_;
+  double backlog_bytes_ = 0;                      // generations that wait for scoring
   std::map<std::string, std::string> device_of_;  // kind of device, by worker
   std::map<std::string, Json> isolation_of_;      // by metric process that was leased a job
   // By generations file that was written since this process started: the worker that made it

@@ -6,7 +6,7 @@
 
 #include "base/fail_point.h"
 #include "base/names.h"
-#include "orchestrator/run/evaluation.h"
+#include "orchestrator/run/evaluation_scheduling.h"
 #include "orchestrator/run/run_results.h"
 
 namespace evald {

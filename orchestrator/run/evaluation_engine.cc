@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "orchestrator/run/evaluation.h"
+#include "orchestrator/run/evaluation_scheduling.h"
 
 namespace evald {
 namespace fs = std::filesystem;

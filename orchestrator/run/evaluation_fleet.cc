@@ -7,7 +7,7 @@
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "engines/engines.h"
-#include "orchestrator/run/evaluation.h"
+#include "orchestrator/run/evaluation_scheduling.h"
 #include "orchestrator/run/wire_id.h"
 #include "orchestrator/schedule/placement.h"
 

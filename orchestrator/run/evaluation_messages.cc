@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "orchestrator/run/evaluation.h"
+#include "orchestrator/run/evaluation_scheduling.h"
 #include "orchestrator/run/reported_file.h"
 #include "orchestrator/run/wire_id.h"
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "metrics/aggregate.h"
-#include "orchestrator/run/evaluation.h"
+#include "orchestrator/run/evaluation_scheduling.h"
 #include "orchestrator/state/prior_store.h"
 
 // Planning: from prepared tasks and a loaded engine to work that can be leased.

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "orchestrator/report/results.h"
+#include "orchestrator/run/run_costs.h"
 #include "orchestrator/state/prior_store.h"
 
 namespace evald {
@@ -22,10 +23,10 @@ void WriteTimeline(const RunEnding& ending) {
 // Records the measured costs, from which later runs are planned. A run that was cut short has
 // measured some, too.
 void RecordCosts(const RunEnding& ending) {
-  ending.database->Post(
-      [costs = ending.costs.Measured(*ending.suite, ending.place, WallSeconds())](RunStore& store) {
-        for (const TaskCost& cost : costs) prior_store::Add(store.database(), cost);
-      });
+  ending.database->Post([costs = ending.costs->Measured(*ending.suite, *ending.place,
+                                                        WallSeconds())](RunStore& store) {
+    for (const TaskCost& cost : costs) prior_store::Add(store.database(), cost);
+  });
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ RunOutcome EndRun(RunEnding ending) {
   FailPoint("run.after_results");
   if (ending.planned) {
     RecordCosts(ending);
-    ending.directory.Change({{"costs", ending.costs.Report(*ending.suite)}});
+    ending.directory.Change({{"costs", ending.costs->Report(*ending.suite)}});
   }
   const char* state = ending.complete ? "done" : ending.cancelled ? "cancelled" : "incomplete";
   ending.directory.Update(

@@ -8,13 +8,15 @@
 
 #include "evald/error.h"
 #include "orchestrator/report/timeline.h"
-#include "orchestrator/run/run_costs.h"
 #include "orchestrator/run/run_directory.h"
 #include "orchestrator/run/run_outcome.h"
 #include "orchestrator/run/run_results.h"
 #include "orchestrator/state/database_thread.h"
 
 namespace evald {
+
+class RunCosts;
+struct CostPlace;
 
 /// A run that is over, with all data for its last files. The caller of EndRun owns it, on any
 /// thread.
@@ -36,8 +38,8 @@ struct RunEnding {
   WorkDone earlier;
   Timeline timeline;
   int64_t begin_us = 0, end_us = 0;
-  RunCosts costs;
-  CostPlace place;
+  std::shared_ptr<const RunCosts> costs;
+  std::shared_ptr<const CostPlace> place;
   std::map<std::string, Json> generation;  ///< by task: the generation settings in force
   DatabaseThread* database = nullptr;      ///< for the measured costs
 };

@@ -29,7 +29,8 @@ struct MachineTask {
   int64_t documents = 0;
   bool slow_scoring = false;         ///< its metric runs programs
   double requests_per_document = 1;  ///< mean, repeats included
-  /// A program's own work, which a second worker would only repeat beside the first: no backups
+  /// The task is a program of the user's. Its trials get no backups: a second worker would only run
+  /// the program once more.
   bool command = false;
 };
 
@@ -41,8 +42,8 @@ struct PlanSetup {
   int places = 1;   ///< requests that each has under way at once
   int score_slots = 1;
   int64_t first_trial = 0;
-  /// Higher than the numbers that earlier processes of the orchestrator gave: a metric process that
-  /// outlives the orchestrator has seen those.
+  /// The number of the first metric job. It must be higher than every job number of earlier
+  /// orchestrator processes, since a metric process that outlived them still knows those numbers.
   int64_t first_job = 0;
 };
 
@@ -158,21 +159,24 @@ class RunMachine {
   /// Whether each slice of the trial is reported.
   bool whole(int64_t trial) const { return trials_.has(trial) && AllReported(trial); }
   /// The worker's failure does not count. The trial goes to the next worker that asks, which may
-  /// resume from its files. False without the lease.
+  /// resume from its files. Returns false if the worker does not hold the lease.
   bool TrialGivenBack(Holder worker, int64_t trial, int attempt);
-  /// Takes back the worker's trials of which no slice was reported for too long (backups.h), though
-  /// the worker may say that they are being computed; without a failure. A trial stays whose
-  /// counterpart another worker computes. Each call that takes any doubles the time for the run, so
-  /// that requests that take hours come to their end some day.
+  /// Takes back each trial of the worker of which no slice was reported for too long (backups.h),
+  /// whatever the worker's heartbeats say. This counts no failure. The worker keeps a trial if
+  /// another worker holds its counterpart and the counterpart is not stalled. Each call that takes
+  /// a trial back doubles the patience for the whole run, up to a limit. So even requests that take
+  /// hours can end.
   std::vector<Grant> TakeStalled(Holder worker, int64_t now);
   /// A file that was reported for a slice is not there: documents that no other file has are open
   /// again.
   void SliceLost(size_t task, DocumentRange documents);
   /// The attempt found a request of `task` that can never be answered. The task is refused. The
-  /// trial's documents of other tasks are open again, without a failure. False without the lease.
+  /// trial's documents of other tasks are open again, without a failure. Returns false if the
+  /// worker does not hold the lease.
   bool RequestRefused(Holder worker, int64_t trial, int attempt, size_t task,
                       const std::string& cause);
-  /// The task can never be complete: none of its documents is leased any more. After Plan.
+  /// Refuses the task, since it can never be complete. No further document of the task is leased.
+  /// Call it after Plan.
   void RefuseTask(size_t task, const std::string& cause);
   /// The worker ended the slice that begins at `first` early, at `end`: the documents behind are
   /// open again. True if there are any.
@@ -222,16 +226,17 @@ class RunMachine {
   std::optional<MetricJob> LeaseJob(
       Holder metric_process, int64_t now,
       const std::function<bool(const std::string& generations)>& fits = {});
-  /// The job's scores file is complete. Returns the job if the report counts. If the file ends with
-  /// the document before `end`, the job returned ends there too, and the rest is a new job.
+  /// The job's scores file is complete. Returns the job if the report counts. If the file covers
+  /// only the documents before `end`, the returned job ends at `end`, and the rest becomes a new
+  /// job.
   std::optional<MetricJob> JobDone(Holder metric_process, int64_t job, int attempt,
                                    int64_t end = 0);
   /// False if the metric process does not hold the job. If `retry` is false, the task itself cannot
   /// be scored and is refused.
   bool JobFailed(Holder metric_process, int64_t job, int attempt, const std::string& cause,
                  bool retry);
-  /// The failure does not count: the job goes to the next metric process that asks. False without
-  /// the lease.
+  /// The failure does not count: the job goes to the next metric process that asks. Returns false
+  /// if the process does not hold the lease.
   bool JobGivenBack(Holder metric_process, int64_t job, int attempt) {
     return jobs_table_.GiveBack(metric_process, job, attempt);
   }
@@ -296,7 +301,8 @@ class RunMachine {
   };
   struct TrialState {
     std::vector<SliceState> slices;
-    int64_t requests_done = 0;  // by the attempt under way
+    int attempt = 0;            // that was leased last
+    int64_t requests_done = 0;  // by that attempt
     int64_t since_us = 0;       // when its oldest request reached the engine, or when it was leased
     int64_t quiet_us = 0;     // when it was leased, or a slice of it was last known to be reported
     bool slice_came = false;  // since then

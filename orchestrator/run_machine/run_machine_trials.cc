@@ -84,6 +84,7 @@ std::optional<TrialLease> RunMachine::LeaseTrial(Holder worker, int64_t now) {
 TrialLease RunMachine::LeaseOf(const Grant& grant, int64_t now) {
   TrialLease lease{grant.item, grant.attempt, {}};
   TrialState& trial = trials_.at(grant.item);
+  trial.attempt = grant.attempt;
   trial.requests_done = 0;
   trial.since_us = trial.quiet_us = now;
   trial.shorten_us = 0;
@@ -120,8 +121,11 @@ std::vector<WaitingDocuments> RunMachine::WaitingOf(Holder worker, int64_t now) 
 }
 
 bool RunMachine::NoteProgress(Holder worker, const TrialProgress& trial, int64_t now) {
-  if (!trials_table_.Holds(worker, trial.trial, trial.attempt)) return false;
+  // The same as LeaseTable::Holds, without a look at the table's item: heartbeats are many
+  const std::span<const int64_t> held = trials_table_.ItemsOf(worker);
+  if (!std::binary_search(held.begin(), held.end(), trial.trial)) return false;
   TrialState& state = trials_.at(trial.trial);
+  if (state.attempt != trial.attempt) return false;
   // A heartbeat without an age means that no request in the engine is old, if requests have ended;
   // otherwise the age is unknown.
   if (trial.oldest_s > 0 || trial.requests_done > state.requests_done)

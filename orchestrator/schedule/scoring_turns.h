@@ -11,12 +11,12 @@
 namespace evald {
 
 /// Decides which run's metric job a metric process gets. Users share the metric processes by time,
-/// as they share devices. The highest priority goes first; of its users the one whose jobs took
-/// least of the processes' time lately, jobs at work included; that user's runs take turns. A job
-/// at work is not interrupted, so a user may be ahead by one job for each process.
-///
-/// A metric process does one job at a time and asks for the next after that job. Past time
-/// counts half after ten minutes. A plain value; times are microseconds of any one clock.
+/// as they share devices. Runs of the highest priority go first. Among their users, the user goes
+/// first whose jobs took the fewest seconds of metric processes lately, including jobs that are
+/// running. The runs of one user take turns. A job at work is not interrupted, so a user may be
+/// ahead by one job for each process.
+/// A metric process does one job at a time and asks for the next after that job. Time that a job
+/// used ten minutes ago counts half. A plain value; times are microseconds of any one clock.
 class ScoringTurns {
  public:
   /// Chooses the run that goes first. All `runs` have a metric job. Nothing if there are no runs.

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "evald/error.h"
+#include "orchestrator/fleet_machine/events.h"
 #include "orchestrator/service/agent_listener.h"
 #include "orchestrator/service/process_id.h"
 

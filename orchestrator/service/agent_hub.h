@@ -32,8 +32,8 @@ class AgentHub {
   void Start(std::function<void(const Error& why)> failed);
   /// Takes a connection over which an agent will say hello. `owner` is the name of the token that
   /// the agent presented over the network ("" if no tokens are in force); such an agent may not
-  /// call itself kLocalHost. Nothing for this host's own agent. A host belongs to the token that
-  /// its agent first came with, until the host has left or is forgotten.
+  /// call itself kLocalHost. `owner` is std::nullopt for this host's own agent. A host belongs to
+  /// the token that its agent first came with, until the host has left or is forgotten.
   void Take(std::shared_ptr<Wire> wire, std::optional<std::string> owner);
   /// Files that agents of other hosts may fetch and give.
   const AgentFiles& files() const { return *files_; }

@@ -12,6 +12,7 @@
 #include "evald/error.h"
 #include "orchestrator/devices/programs.h"
 #include "orchestrator/fleet/work_thread.h"
+#include "orchestrator/fleet_machine/fleet_machine.h"
 #include "orchestrator/service/process_id.h"
 
 namespace evald {
@@ -36,7 +37,12 @@ bool IsRefusal(const ProcessExit& exit) {
 }  // namespace
 
 Fleet::Fleet(Loop* loop, FleetOptions options)
-    : loop_(loop), options_(std::move(options)), machine_(MachineOptions(options_)) {}
+    : loop_(loop),
+      options_(std::move(options)),
+      owned_machine_(std::make_unique<FleetMachine>(MachineOptions(options_))),
+      machine_(*owned_machine_) {}
+
+Fleet::~Fleet() = default;
 
 // ---- one event after another
 

@@ -9,13 +9,20 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/devices/device_book.h"
 #include "orchestrator/fleet/host.h"
 #include "orchestrator/fleet/loop.h"
-#include "orchestrator/fleet_machine/fleet_machine.h"
+#include "orchestrator/fleet_machine/orders.h"
 #include "orchestrator/run/evaluation.h"
 #include "protocol/agent_messages.h"
 
 namespace evald {
+
+class FleetMachine;
+class WorkerSlot;
+enum class HostNews;
+struct AdoptedProcess;
+struct ProcessEnd;
 
 struct FleetOptions {
   std::filesystem::path log_dir;  ///< folder of the local processes' output; errors name it
@@ -38,9 +45,9 @@ struct HostInfo {
   std::string owner;
 };
 
-/// The executor of a FleetMachine, which decides what hosts and their processes do for the runs.
-/// The fleet carries the machine's orders out on Hosts and Evaluations. It turns their reports, and
-/// the time, into events for the machine:
+/// A FleetMachine decides what hosts and their processes do for the runs. Fleet carries its orders
+/// out on Hosts and Evaluations, and turns their reports, and the time, into events for the
+/// machine:
 ///
 ///     Host ──message, exit──► Fleet ──event──► FleetMachine
 ///       ▲                       │  ▲                │
@@ -54,6 +61,7 @@ struct HostInfo {
 class Fleet {
  public:
   Fleet(Loop* loop, FleetOptions options);
+  ~Fleet();
 
   // ---- hosts
   /// The callbacks by which the host `name` reports to the fleet.
@@ -94,7 +102,7 @@ class Fleet {
 
   // ---- looking (fleet_view.cc)
   /// Devices of all hosts that are there, without those that are set aside.
-  int device_count() const { return machine_.device_count(); }
+  int device_count() const;
   /// The host of a process, and the token with which that host's agent joined.
   Witness WitnessOf(const std::string& id) const;
   /// State of a host that was added: "connected", "away" (it may come back at any time) or "left".
@@ -108,8 +116,8 @@ class Fleet {
 
   /// Called after each change that Workers() shows.
   std::function<void(const std::string& worker)> on_change;
-  /// Called with each staged checkpoint that is no longer used; dropping it takes time. Without
-  /// this callback it is dropped at once.
+  /// Called with each staged checkpoint that is no longer used, so that another thread can drop it
+  /// (which takes time). Without this callback the fleet drops the checkpoint itself, at once.
   std::function<void(StagedCheckpoint staged)> release;
 
  private:
@@ -204,7 +212,9 @@ class Fleet {
 
   Loop* loop_;
   FleetOptions options_;
-  FleetMachine machine_;
+  // A pointer: files that only use Fleet need not be compiled again if FleetMachine changes.
+  const std::unique_ptr<FleetMachine> owned_machine_;
+  FleetMachine& machine_;
   std::map<std::string, HostEntry> hosts_;
   std::map<int64_t, RunEntry> runs_;
   std::map<std::string, Process> processes_;  // by slot
@@ -216,7 +226,7 @@ class Fleet {
   bool settling_ = false;
   bool stopping_ = false;
   bool woken_ = false;  // a turn of the loop will call Settle
-  // The next time at which the machine is told the time between two Ticks; 0: none
+  // A time before the next Tick at which the fleet will call the machine's Tick too; 0: none.
   int64_t wake_at_us_ = 0;
 };
 

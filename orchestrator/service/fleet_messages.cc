@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "evald/engine_info.h"
 #include "evald/error.h"
+#include "orchestrator/fleet_machine/fleet_machine.h"
 #include "orchestrator/run/wire_id.h"
 #include "orchestrator/service/fleet.h"
 

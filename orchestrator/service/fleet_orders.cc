@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "evald/error.h"
 #include "orchestrator/devices/programs.h"
+#include "orchestrator/fleet_machine/fleet_machine.h"
 #include "orchestrator/run/wire_id.h"
 #include "orchestrator/service/fleet.h"
 #include "orchestrator/service/process_id.h"

@@ -1,4 +1,5 @@
 // The fleet as people see it.
+#include "orchestrator/fleet_machine/fleet_machine.h"
 #include "orchestrator/service/fleet.h"
 #include "orchestrator/service/process_id.h"
 
@@ -40,6 +41,8 @@ const char* StateOf(const WorkerSlot& slot, bool here, bool followable) {
 }
 
 }  // namespace
+
+int Fleet::device_count() const { return machine_.device_count(); }
 
 Witness Fleet::WitnessOf(const std::string& id) const {
   const std::string name = PlaceOfProcess(id).first;

@@ -13,6 +13,7 @@
 #include "orchestrator/config/worker_devices.h"
 #include "orchestrator/fleet/local_host.h"
 #include "orchestrator/report/progress.h"
+#include "orchestrator/run/run_ending.h"
 #include "orchestrator/service/fleet.h"
 #include "orchestrator/service/process_id.h"
 

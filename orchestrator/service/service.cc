@@ -12,6 +12,7 @@
 #include "base/own_folder.h"
 #include "base/text.h"
 #include "metrics/sandbox_options.h"
+#include "orchestrator/run/run_ending.h"
 #include "orchestrator/service/process_id.h"
 #include "orchestrator/service/submission.h"
 #include "orchestrator/staging/stager.h"

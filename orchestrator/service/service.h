@@ -158,7 +158,7 @@ class Service : public RunService {
   void CancelWaiting(QueuedRun* run, Done<Json> done);
   void Pause(const std::string& run, Done<Json> done);
   std::optional<OverQuota> TooManyPaused(const QueuedRun& run) const;
-  void RefuseOver(const std::string& run, Done<Json> done);
+  void AnswerOver(const std::string& run, RunAction action, Done<Json> done);
   Json Announced(const std::filesystem::path& checkpoint) const;
 
   // Resuming a run that has ended (service_resume.cc)

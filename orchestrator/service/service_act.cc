@@ -51,7 +51,7 @@ void Service::Cancel(const std::string& id, Done<Json> done) {
         });
   }
   QueuedRun* run = queue_.Find(id);
-  if (run == nullptr) return RefuseOver(id, std::move(done));
+  if (run == nullptr) return AnswerOver(id, RunAction::kCancel, std::move(done));
   if (run->state != "cancelling" && IsJudged(*run)) {
     CancelJudging(run);
   } else if (run->state != "cancelling") {
@@ -104,7 +104,7 @@ void Service::CancelWaiting(QueuedRun* run, Done<Json> done) {
 void Service::Pause(const std::string& id, Done<Json> done) {
   QueuedRun* run = queue_.Find(id);
   if (resuming_.count(id) > 0) return done(RefusedAct(id, "is just being resumed"));
-  if (run == nullptr) return RefuseOver(id, std::move(done));
+  if (run == nullptr) return AnswerOver(id, RunAction::kPause, std::move(done));
   if (run->state == "cancelling") return done(RefusedAct(id, "is being cancelled"));
   if (run->ending()) return done(RefusedAct(id, "is ending by itself"));
   if (const std::optional<OverQuota> over = TooManyPaused(*run)) return done(*over);
@@ -131,11 +131,15 @@ std::optional<OverQuota> Service::TooManyPaused(const QueuedRun& run) const {
                    "resume or cancel one, or cancel this run and resume it later"};
 }
 
-void Service::RefuseOver(const std::string& id, Done<Json> done) {
+// The answer about a run that is over. A cancel that is repeated changes nothing; other actions are
+// refused.
+void Service::AnswerOver(const std::string& id, RunAction action, Done<Json> done) {
   auto row = std::make_shared<std::optional<RunRow>>();
   database_->Post(
       [id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); },
-      [id, row, done = std::move(done)] {
+      [id, row, action, done = std::move(done)] {
+        if (*row && action == RunAction::kCancel && (*row)->state == "cancelled")
+          return done(StoredResource(**row));
         done(Error(ErrorKind::kUsage, *row ? fmt::format("run {} is over ({})", id, (*row)->state)
                                            : fmt::format("there is no run {}", id)));
       });

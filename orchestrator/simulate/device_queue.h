@@ -26,8 +26,9 @@ struct PlacedDocument {
 /// after a change.
 class DeviceQueue {
  public:
-  explicit DeviceQueue(int places)
-      : free_at_(std::vector<double>(static_cast<size_t>(places), 0)) {}
+  explicit DeviceQueue(int places) : free_at_(std::vector<double>(static_cast<size_t>(places), 0)) {
+    documents_.reserve(2 * static_cast<size_t>(places));
+  }
 
   /// Puts documents behind those that are there, and says of each when it begins and ends; none
   /// begins before `now`.

@@ -41,18 +41,19 @@ struct SimTrial {
 /// A device and its worker.
 struct SimDevice {
   explicit SimDevice(int places) : queue(places) {}
-  DeviceQueue queue;
+  // Each heartbeat looks at these, so they lie together.
+  std::vector<int64_t> trials;  ///< under way, in ascending order
+  double report_due = 0;        ///< before then, a heartbeat would say nothing new
+  double steal_wait_until = 0;  ///< it waits for documents that others give back
   bool lost = false;
   bool wants = false;  ///< it has asked for a trial and has not got one
   int64_t want_version = 0;
+  int64_t pending = -1;  ///< trial that waits for the weights its executor loads
+  DeviceQueue queue;
   double weights_in = 0;
   double load_begin = 0;
   std::vector<bool> prepared;     ///< by dataset
   std::array<double, 4> spent{};  ///< by SimCause
-  std::vector<int64_t> trials;    ///< under way
-  double report_due = 0;          ///< before then, a heartbeat would say nothing new
-  double steal_wait_until = 0;    ///< it waits for documents that others give back
-  int64_t pending = -1;           ///< trial that waits for the weights its executor loads
 };
 
 }  // namespace evald

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <random>
@@ -176,7 +177,7 @@ class Simulation {
   std::vector<SimDevice> devices_;
   std::vector<SharedLink> storage_;
   std::vector<int64_t> storage_version_;
-  std::vector<SimTrial> trials_;
+  std::deque<SimTrial> trials_;
   bool heartbeat_due_ = false;
   std::vector<std::vector<bool>> committed_;  ///< by task and document: the first generation counts
   std::vector<int64_t> won_, listed_;         ///< documents; kept for their memory

@@ -63,8 +63,8 @@ void Simulation::OnTrialFails(int64_t number) {
   came_back_ = true;
   TakeRevoked();
   TellChanges();
-  fleet_.Heard(IdOf(trial.device), news::TrialOver{{view_.number, trial.number, trial.attempt}},
-               micros());
+  fleet_.Heard(static_cast<size_t>(trial.device),
+               news::TrialOver{{view_.number, trial.number, trial.attempt}}, micros());
   EndOnDevice(number);
   ScheduleAllSlices(&device);
   ScheduleWant(trial.device, now_);

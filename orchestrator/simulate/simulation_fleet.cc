@@ -84,7 +84,7 @@ void Simulation::Settle() {
 }
 
 void Simulation::Hear(int64_t device, const ProcessNews& news) {
-  fleet_.Heard(IdOf(device), news, micros());
+  fleet_.Heard(static_cast<size_t>(device), news, micros());
   Settle();
 }
 

@@ -72,7 +72,7 @@ void Simulation::OnReady(int64_t d) {
 }
 
 void Simulation::Loaded(int64_t d) {
-  fleet_.Heard(IdOf(d), news::Loaded{view_.load, *view_.engine}, micros());
+  fleet_.Heard(static_cast<size_t>(d), news::Loaded{view_.load, *view_.engine}, micros());
 }
 
 }  // namespace evald

@@ -224,7 +224,7 @@ void Simulation::OnTrialOver(int64_t number) {
   TakeRevoked();
   TellChanges();
   fleet_.Heard(
-      IdOf(trial.device),
+      static_cast<size_t>(trial.device),
       news::TrialOver{{view_.number, trial.number, trial.attempt}, true, true, trial.device_s},
       micros());
   EndOnDevice(number);

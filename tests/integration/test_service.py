@@ -330,7 +330,7 @@ class Service(ServiceCase):
         self.call("POST", f"/v1/runs/{run['id']}/cancel")
         self.assertEqual(self.finished(run)["state"], "cancelled")
         self.assertEqual(self.call("GET", "/v1/queue")["queue"], [])
-        self.call("POST", f"/v1/runs/{run['id']}/cancel", status=409)
+        self.call("POST", f"/v1/runs/{run['id']}/pause", status=409)
 
     def working(self, **changes):
         """A run that has scored something and is far from its end."""
@@ -369,6 +369,7 @@ class Service(ServiceCase):
         self.assertEqual((status, "cancelled again" in said.get("detail", "")), (409, True), said)
         self.assertEqual(self.finished(run)["state"], "cancelled")
         self.assertIn("is over (cancelled)", self.call("POST", path + "/pause", status=409)["detail"])
+        self.assertEqual(self.call("POST", path + "/cancel")["state"], "cancelled", "a cancel may be repeated")
 
     def ask(self, path):
         """The answer to a POST, whatever its status."""

@@ -22,7 +22,7 @@ struct Report {
   std::string reason;  ///< what differs, or why nothing was compared; "" if all agrees
   std::string causes;  ///< likely ones, if something differs
   Distance distance;
-  double seconds = 0;                 ///< the reference's time, beside the engine's start
+  double seconds = 0;  ///< time for computing the reference, which runs while the engine starts
   std::vector<std::string> left_out;  ///< parts for which there was no time
   int texts = 0;                      ///< continuations that were compared
 
@@ -33,9 +33,9 @@ struct Report {
   std::string Summary() const;
 };
 
-/// Holds an engine's scores against those of evald's own engine on the processor, for a few short
-/// texts and long ones, from the same staged weights. The reference is computed by a thread of its
-/// own while the engine starts. One thread calls this class.
+/// Compares an engine's scores with those of evald's own engine on the processor, for a few short
+/// texts and some long ones, from the same staged weights. The reference is computed by a thread of
+/// its own while the engine starts. One thread calls this class.
 class ParityCheck {
  public:
   /// The engine's scores of windows of one part. No value for a window that it cannot score. May
@@ -47,7 +47,7 @@ class ParityCheck {
   /// Error(kInfrastructure).
   using AskText = std::function<std::string(const std::string& prompt, int tokens)>;
 
-  /// `budget`: for the reference; 0 switches the check off.
+  /// `budget`: the time for computing the reference; 0 switches the check off.
   ParityCheck(std::chrono::milliseconds budget, int threads) : budget_(budget), threads_(threads) {}
   ~ParityCheck() { Stop(); }
   ParityCheck(const ParityCheck&) = delete;
@@ -72,7 +72,7 @@ class ParityCheck {
   ReferenceTask task_;
   std::thread thread_;
   std::atomic<bool> stop_{false};
-  // Of the thread, until it is joined.
+  // These members belong to `thread_` until it is joined.
   Reference reference_;
   std::string why_none_;  ///< why there is no reference
 };

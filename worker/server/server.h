@@ -40,15 +40,16 @@ class Server {
   Server(const std::string& engine, const Options& options, ServerPlace place);
 
   /// Starts (or finds) the server for the checkpoint and waits until the server reports that it is
-  /// healthy. Throws Error(kInput) if its program is missing or too old, and Error(kInfrastructure)
-  /// with the reason that the server's log gives if the server dies or `ready_timeout` passes.
+  /// healthy. Throws Error(kInput) if the server's program is missing or too old. Throws
+  /// Error(kInfrastructure), with the reason from the server's log, if the server dies or
+  /// `ready_timeout` passes.
   void Start(const std::filesystem::path& checkpoint);
 
-  /// Why the weights of `checkpoint` cannot take the place of those that the server has; "" if they
-  /// can.
+  /// The reason why the weights of `checkpoint` cannot take the place of those that the server has;
+  /// "" if they can.
   std::string WhyNoSwap(const std::filesystem::path& checkpoint);
-  /// Puts the weights of `checkpoint` in place of those that the server has. No call is under way.
-  /// Throws Error(kInfrastructure): the server must then be started anew.
+  /// Puts the weights of `checkpoint` in place of those that the server has. Call it only if no
+  /// request is under way. Throws Error(kInfrastructure): the server must then be started anew.
   void Swap(const std::filesystem::path& checkpoint);
 
   /// Empties the server's prefix cache. False if that cannot be done.
@@ -68,7 +69,7 @@ class Server {
 
   const Dialect& dialect() const { return *dialect_; }
   const ServerFacts& facts() const { return facts_; }
-  /// Where its clients find it; without `alive`.
+  /// The server's address, key and model for its clients. The member `alive` is empty.
   ServedApi api() const { return {url_, socket_, options_.api_key, facts_.model, nullptr}; }
   /// The program that was started, or the URL of the server that was given.
   const std::string& program() const { return process_ ? program_ : url_; }
@@ -115,7 +116,8 @@ class Server {
   std::mt19937 random_{std::random_device{}()};  ///< for pauses only
 };
 
-/// What came in place of a completion: the failure, or the status with the server's words.
+/// The reason why `reply` is no completion: the failure, or the HTTP status with the server's
+/// words.
 std::string WhyNot(const http_client::Response& reply);
 
 }  // namespace evald::server

@@ -17,6 +17,8 @@
 #include "evald/engine_info.h"
 #include "evald/generation.h"
 #include "orchestrator/config/eval_config.h"
+#include "orchestrator/fleet_machine/events.h"
+#include "orchestrator/run/run_ending.h"
 #include "orchestrator/service/process_id.h"
 #include "tests/unit/support/temporary_folder.h"
 
