@@ -201,7 +201,18 @@ std::optional<Arrival> Arrive(const Roots& roots, const Place& from, const std::
 }
 
 std::optional<Arrival> Arrive(const Roots& roots, const fs::path& path) {
-  return path.is_absolute() ? Arrive(roots, {}, path.string()) : std::nullopt;
+  if (path.is_absolute()) return Arrive(roots, {}, path.string());
+  errno = ENOENT;
+  return std::nullopt;
+}
+
+// The folder that a walk led to; null, with the reason, if it led to none.
+std::shared_ptr<const Place> FolderOf(std::optional<Arrival> arrival, int* failure) {
+  *failure = 0;
+  if (arrival && arrival->name.empty())
+    return std::make_shared<const Place>(std::move(arrival->place));
+  *failure = !arrival && errno != 0 ? errno : ENOENT;
+  return nullptr;
 }
 
 // Whether the kernel shows itself or processes there: their environments hold keys, and nothing
@@ -356,9 +367,7 @@ ReadFolder::ReadFolder(fs::path path, const ReadRoots& roots)
     place_ = OpenAnywhere(AT_FDCWD, path_.empty() ? "." : path_.string(), &failure_);
     return;
   }
-  std::optional<Arrival> arrival = Arrive(*roots.roots_, path_);
-  failure_ = !arrival ? errno : arrival->name.empty() ? 0 : ENOENT;
-  if (failure_ == 0) place_ = std::make_shared<const Place>(std::move(arrival->place));
+  place_ = FolderOf(Arrive(*roots.roots_, path_), &failure_);
 }
 
 std::shared_ptr<const Place> ReadFolder::OpenAnywhere(int folder, const std::string& name,
@@ -378,9 +387,7 @@ ReadFolder ReadFolder::Folder(const std::string& name) const {
     inner.place_ = OpenAnywhere(place_->fd(), name, &inner.failure_);
     return inner;
   }
-  std::optional<Arrival> arrival = Arrive(*roots_.roots_, *place_, name);
-  inner.failure_ = !arrival ? errno : arrival->name.empty() ? 0 : ENOENT;
-  if (inner.failure_ == 0) inner.place_ = std::make_shared<const Place>(std::move(arrival->place));
+  inner.place_ = FolderOf(Arrive(*roots_.roots_, *place_, name), &inner.failure_);
   return inner;
 }
 

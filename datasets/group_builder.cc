@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "base/log.h"
@@ -15,7 +16,7 @@
 namespace evald {
 namespace {
 
-constexpr int kGroupDepthMax = 20;
+constexpr size_t kGroupDepthMax = 200;
 constexpr size_t kLeavesMax = 20'000;
 
 const std::vector<std::string> kGroupKeys = {"group", "group_alias", "task",
@@ -92,6 +93,13 @@ GroupDefinition ReadGroup(const std::string& name, const YamlMapping& yaml, cons
     group.metrics.push_back(ReadGroupMetric(metrics[i], yaml.Where(at)));
   }
   return group;
+}
+
+// The names without repetitions, in the order of their first places.
+std::vector<std::string> EachOnce(std::vector<std::string> names) {
+  std::set<std::string> seen;
+  std::erase_if(names, [&](const std::string& name) { return !seen.insert(name).second; });
+  return names;
 }
 
 }  // namespace
@@ -258,6 +266,16 @@ void GroupBuilder::ApplyThinking(LeafTask::State* state) const {
   state->think_end = think_end_;
 }
 
+// A group that reaches a task twice has it once. The later settings count, as in the harness.
+std::string GroupBuilder::TakePlaceOf(const std::string& name,
+                                      std::shared_ptr<LeafTask::State> state) {
+  const auto earlier = std::find_if(out_.leaves.begin(), out_.leaves.end(),
+                                    [&](const LeafTask& leaf) { return leaf.name == name; });
+  earlier->where = state->config.where;
+  earlier->state = std::move(state);
+  return name;
+}
+
 std::string GroupBuilder::BuildTask(const YamlMapping& yaml, const std::string& path,
                                     const Overrides& overrides) {
   YamlMapping merged = yaml;
@@ -273,7 +291,7 @@ std::string GroupBuilder::BuildTask(const YamlMapping& yaml, const std::string& 
   const std::string name = state->config.name;
   const auto [asked, added] = asked_by_.emplace(name, asking_);
   if (!added) {
-    if (asked->second == asking_) return name;
+    if (asked->second == asking_) return TakePlaceOf(name, std::move(state));
     throw Error(ErrorKind::kUsage,
                 fmt::format("the task '{}' is asked for twice, by '{}' and by '{}'", name,
                             asked->second, asking_),
@@ -291,9 +309,13 @@ std::string GroupBuilder::BuildTask(const YamlMapping& yaml, const std::string& 
 std::string GroupBuilder::BuildGroup(const std::string& name, const YamlMapping& yaml,
                                      const Json& value, const std::string& pointer,
                                      const std::string& path, const Overrides& overrides) {
-  if (++depth_ > kGroupDepthMax) {
+  if (std::find(within_.begin(), within_.end(), name) != within_.end())
     FailGroup(yaml.Where(pointer + "/group"), fmt::format("the group '{}' holds itself", name));
+  if (within_.size() >= kGroupDepthMax) {
+    FailGroup(yaml.Where(pointer + "/group"),
+              fmt::format("groups are nested more than {} deep", kGroupDepthMax));
   }
+  within_.push_back(name);
   GroupDefinition group = ReadGroup(name, yaml, value, pointer);
   Overrides inner;
   for (const auto& item : value.items()) {
@@ -321,8 +343,8 @@ std::string GroupBuilder::BuildGroup(const std::string& name, const YamlMapping&
     BuildMember(yaml, members[i], pointer + "/task/" + std::to_string(i), name, path, inner,
                 &group.children);
   }
-  if (fresh) out_.groups[position].children = group.children;
-  --depth_;
+  if (fresh) out_.groups[position].children = EachOnce(std::move(group.children));
+  within_.pop_back();
   return name;
 }
 

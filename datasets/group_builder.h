@@ -39,6 +39,7 @@ class GroupBuilder {
   void AddCommand(const TaskRequest& request);
   [[noreturn]] static void RefuseCommandName(const std::string& where, const std::string& name);
   std::string Build(const TaskEntry& entry, const Overrides& overrides);
+  std::string TakePlaceOf(const std::string& name, std::shared_ptr<LeafTask::State> state);
   std::string BuildTask(const YamlMapping& yaml, const std::string& path,
                         const Overrides& overrides);
   std::string BuildGroup(const std::string& name, const YamlMapping& yaml, const Json& value,
@@ -61,7 +62,7 @@ class GroupBuilder {
   Overrides asked_for_;                  ///< what the request sets
   std::optional<bool> enable_thinking_;  ///< the request's
   ThinkEnd think_end_;                   ///< the request's
-  int depth_ = 0;
+  std::vector<std::string> within_;      ///< the groups that are being built, outermost first
 };
 
 }  // namespace evald

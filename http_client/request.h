@@ -54,6 +54,9 @@ struct Request {
   std::string bearer_token;                                  ///< "": none is sent
   std::filesystem::path ca_file;  ///< PEM; trusted in place of the system's certificates
   Proxy proxy = Proxy::kEnvironment;
+  /// The call is made only if a process of this user or of root holds the server's socket. For a
+  /// server on loopback that this process started: any user of the machine may take a free port.
+  bool own_server = false;
   bool gzip = false;  ///< whether the server may compress the answer
   Limits limits;
   /// Takes the body of an answer 2xx piece by piece, in place of `Response::body`. The call ends if
@@ -68,7 +71,7 @@ struct Request {
 enum class Outcome {
   kAnswered,     ///< a whole answer came, of any status
   kUnreachable,  ///< no connection
-  kUntrusted,    ///< TLS failed: most often the certificate
+  kUntrusted,    ///< TLS failed, most often the certificate; or another user's server answers
   kBroken,       ///< the connection ended before the answer did, or what came was no HTTP
   kTimedOut,     ///< a limit of time
   kTooLong,      ///< a limit of size

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "http_client/failure.h"
+#include "http_client/server_owner.h"
 #include "http_client/url.h"
 
 namespace evald::http_client {
@@ -56,6 +57,10 @@ Transfer::Transfer(CurlHandle handle, uint64_t id, Request request)
   Set(this->handle(), CURLOPT_HEADERDATA, this);
   Set(this->handle(), CURLOPT_WRITEFUNCTION, OnBody);
   Set(this->handle(), CURLOPT_WRITEDATA, this);
+  if (request_.own_server) {
+    Set(this->handle(), CURLOPT_PREREQFUNCTION, OnConnected);
+    Set(this->handle(), CURLOPT_PREREQDATA, this);
+  }
 }
 
 // Sets the call's server, its proxy and the certificates that it trusts.
@@ -130,6 +135,17 @@ void Transfer::Refuse(Outcome outcome, std::string error) {
   ended_here_ = true;
   response_.outcome = outcome;
   response_.error = std::move(error);
+}
+
+// Called before each request, on a new connection and on a kept one.
+int Transfer::OnConnected(void* self, char* server_ip, char* own_ip, int server_port,
+                          int own_port) {
+  const auto server = TcpEndOf(server_ip, static_cast<uint16_t>(server_port)),
+             own = TcpEndOf(own_ip, static_cast<uint16_t>(own_port));
+  const std::string why_not = server && own ? WhyNotOurServer(*server, *own) : "";
+  if (why_not.empty()) return CURL_PREREQFUNC_OK;
+  static_cast<Transfer*>(self)->Refuse(Outcome::kUntrusted, why_not);
+  return CURL_PREREQFUNC_ABORT;
 }
 
 size_t Transfer::OnHeader(char* data, size_t size, size_t count, void* self) {

@@ -36,6 +36,7 @@ class Transfer {
   using HeaderList = std::unique_ptr<curl_slist, void (*)(curl_slist*)>;
   static size_t OnHeader(char* data, size_t size, size_t count, void* self);
   static size_t OnBody(char* data, size_t size, size_t count, void* self);
+  static int OnConnected(void* self, char* server_ip, char* own_ip, int server_port, int own_port);
 
   void SetRoute();
   void SetLimits();

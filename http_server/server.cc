@@ -137,9 +137,20 @@ std::unique_ptr<asio::ssl::context> MakeTls(const ServerOptions& options) {
 
 }  // namespace
 
+namespace {
+
+// The names under which callers reach the server. "localhost" is one of them always.
+std::vector<std::string> HostsOf(const ServerOptions& options) {
+  std::vector<std::string> hosts = options.hosts;
+  if (!options.address.empty()) hosts.push_back(options.address);
+  return hosts;
+}
+
+}  // namespace
+
 Shared::Shared(const ServerOptions& options_in, Router router)
     : options(options_in),
-      admission({options_in.tokens, options_in.hosts, options_in.requests_per_second,
+      admission({options_in.tokens, HostsOf(options_in), options_in.requests_per_second,
                  options_in.requests_burst},
                 std::move(router)) {}
 

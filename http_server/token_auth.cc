@@ -4,6 +4,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <sstream>
 
@@ -29,7 +30,14 @@ Role ParseRole(std::string_view name) {
 
 void RequirePrivate(const std::filesystem::path& file) {
   struct stat info{};
-  if (::stat(file.c_str(), &info) == 0 && (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+  if (::stat(file.c_str(), &info) != 0) return;
+  if (info.st_uid != ::geteuid() && info.st_uid != 0) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("{}: belongs to user {}, who could add tokens", file.string(), info.st_uid),
+        fmt::format("chown {} it", ::geteuid()));
+  }
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}: others than its owner may write it", file.string()),
                 "chmod go-w it");

@@ -272,6 +272,21 @@ void RunDirectory::Amend(const fs::path& directory, const Json& members) {
   WriteFileAtomic(directory / "run.json", TextOf(record));
 }
 
+namespace {
+
+// Whether workers have written answers there. Those of a file that no trial has ended yet count,
+// too.
+bool HoldsAnswers(const fs::path& directory) {
+  const fs::path folder = directory / "generations";
+  if (!fs::exists(folder)) return false;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.file_size() > 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool RunDirectory::Remove(const fs::path& directory, const std::string& id) {
   const auto record = ReadRecord(directory);
   if (!record || record->at("id") != id) return true;
@@ -279,6 +294,7 @@ bool RunDirectory::Remove(const fs::path& directory, const std::string& id) {
   run.path_ = directory;
   if (!AtWorkIn(directory).empty()) return false;
   run.Lock();
+  if (HoldsAnswers(directory)) return false;
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
     if (name != "run.json" && name != ".lock") fs::remove_all(entry.path());

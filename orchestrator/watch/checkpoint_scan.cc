@@ -19,7 +19,7 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kEntriesMax = 1'000'000;
+constexpr size_t kEntriesMax = 20'000;  // each takes about 1 KiB of memory for as long as the watch
 // Files named by an index; checkpoints have hundreds of shards
 constexpr size_t kNamedMax = 10'000;
 constexpr double kRefusedSeconds = 600;

@@ -1,21 +1,17 @@
 #include "worker/command/scores.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <glob.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <string_view>
 
-#include "base/file.h"
 #include "base/json_path.h"
 #include "base/jsonl.h"
+#include "base/read_roots.h"
 #include "base/text.h"
 #include "evald/error.h"
 
@@ -116,13 +112,10 @@ Json ScoresIn(const std::string& text, const std::string& file,
 
 Json ReadScores(const fs::path& folder, const CommandSpec& spec) {
   const fs::path path = FindResults(folder, spec.results_file);
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat info{};
-  if (!fd || ::fstat(fd.get(), &info) != 0)
-    throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), std::strerror(errno)));
-  if (!S_ISREG(info.st_mode))
-    throw Error(ErrorKind::kInput, path.string() + ": is no regular file");
-  return ScoresIn(ReadFile(fd, path, kResultsBytesMax), path.string(), spec.scores);
+  const ReadRoots own({folder});  // a link may not lead out of the folder
+  if (!own.HasFile(path))
+    throw Error(ErrorKind::kInput, path.string() + ": is no regular file in the command's folder");
+  return ScoresIn(own.Read(path, kResultsBytesMax), path.string(), spec.scores);
 }
 
 }  // namespace evald::command

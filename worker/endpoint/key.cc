@@ -28,6 +28,9 @@ constexpr uint64_t kKeyBytesMax = 4096;
 std::string KeyIn(const UniqueFd& fd, const std::filesystem::path& file) {
   struct stat info{};
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) Refuse(file, "is no regular file");
+  if (info.st_uid != ::geteuid())
+    Refuse(file, fmt::format("belongs to user {}, expected {}", info.st_uid, ::geteuid()),
+           "name a file of your own");
   if ((info.st_mode & 077) != 0)
     Refuse(file, "others than its owner may read or write it", "chmod 600 it");
   std::string key(Trim(ReadFile(fd, file, kKeyBytesMax)));

@@ -56,6 +56,7 @@ http_client::Request Server::Call(const char* method, const std::string& path,
   request.url = url_ + path;
   request.unix_socket = socket_;
   request.bearer_token = options_.api_key;
+  request.own_server = process_ != nullptr && socket_.empty();
   request.limits.connect = options_.connect_timeout;
   request.limits.total = timeout;
   return request;
@@ -222,6 +223,10 @@ bool Server::Healthy(std::string* why_not) {
     reply = Probe("/v1/models");
   }
   *why_not = WhyNot(reply);
+  if (reply.outcome == http_client::Outcome::kUntrusted && process_) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: {}", url_, *why_not),
+                "see which process took the port; the start is tried again with another port");
+  }
   return reply.ok();
 }
 
@@ -248,6 +253,7 @@ void Server::AskForModel() {
 }
 
 void Server::ReadConfig() {
+  if (checkpoint_.empty()) return;
   try {
     const Json config = ParseJson(
         ReadFolder(checkpoint_, place_.roots).Read("config.json", kConfigBytesMax), "config.json");

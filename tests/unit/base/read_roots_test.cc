@@ -143,6 +143,20 @@ TEST_F(ReadRootsTest, AFolderStaysTheOneThatWasOpened) {
 }
 
 // Like the cache of the Hugging Face hub, whose files are links from snapshots/<revision> to blobs.
+TEST_F(ReadRootsTest, WithRootsNoNameAndARelativeOneAreNoFolder) {
+  for (const char* name : {"", "relative", "."}) {
+    errno = 0;  // the error of an earlier call is not this one's
+    const ReadFolder folder(fs::path(name), Roots());
+    EXPECT_FALSE(folder.exists()) << name;
+    EXPECT_EQ(folder.failure(), ENOENT) << name;
+    EXPECT_FALSE(folder.HasFile("file")) << name;
+    EXPECT_FALSE(RefusalOf([&] { folder.Read("file"); }).empty()) << name;
+  }
+  ASSERT_EQ(::mkfifo((root_ / "pipe").c_str(), 0600), 0);
+  errno = 0;
+  EXPECT_FALSE(ReadFolder(root_ / "pipe", Roots()).exists());
+}
+
 TEST_F(ReadRootsTest, LinksOfAFolderAreFollowedUpToItsRoot) {
   fs::create_directories(root_ / "models" / "snapshots" / "main");
   fs::create_directories(root_ / "models" / "blobs");

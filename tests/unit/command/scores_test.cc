@@ -106,6 +106,14 @@ TEST_F(Results, AreARegularFile) {
   EXPECT_THAT(ReadRefusal("folder"), HasSubstr("is no regular file"));
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(ReadRefusal("pipe"), HasSubstr("is no regular file"));
+  std::ofstream(temporary_.path() / "secret") << R"({"acc": 1.0})";
+  fs::create_symlink(temporary_.path() / "secret", folder_ / "absolute");
+  fs::create_symlink("../secret", folder_ / "relative");
+  EXPECT_THAT(ReadRefusal("absolute"), HasSubstr("in the command's folder"));
+  EXPECT_THAT(ReadRefusal("relative"), HasSubstr("in the command's folder"));
+  Write("logs/1.json");
+  fs::create_symlink("logs/1.json", folder_ / "last");
+  EXPECT_EQ(Read("last"), Json({{"acc", 1.0}})) << "a link within the folder is followed";
 }
 
 TEST_F(Results, AreBounded) {

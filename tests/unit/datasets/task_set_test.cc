@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "base/jsonl.h"
@@ -128,6 +129,57 @@ TEST(TaskRegistry, AskedForExamplesDoNotReplaceNone) {
   EXPECT_THAT(shots("g"), ElementsAre(0, 3, 3));
   EXPECT_THAT(shots("h"), ElementsAre(0, 0));
   EXPECT_THAT(shots("i"), ElementsAre(3, 0));
+}
+
+// The harness keeps a group's tasks in a dict: a task has the place of its first entry and the
+// settings of its last one, and counts once.
+TEST(TaskRegistry, AGroupThatReachesATaskTwiceHasItOnce) {
+  const TemporaryFolder scratch;
+  constexpr const char* kBody =
+      "dataset_path: x\ntest_split: test\ndoc_to_text: a\ndoc_to_target: b\n";
+  scratch.Write("p.yaml", std::string("task: p\n") + kBody);
+  scratch.Write("r.yaml", std::string("task: r\ntag: some\n") + kBody);
+  scratch.Write("twice.yaml", "group: twice\ntask: [r, p, r]\n");
+  scratch.Write("tagged.yaml", "group: tagged\ntask: [p, {task: r, num_fewshot: 3}, some]\n");
+  scratch.Write("inner.yaml", "group: inner\ntask: [{task: r, num_fewshot: 2}]\n");
+  scratch.Write("outer.yaml", "group: outer\ntask: [r, inner, p]\n");
+  const auto resolve = [&](const char* name) {
+    return TaskRegistry({scratch.path()}).Resolve({Named(name)});
+  };
+  const auto shots = [&](const ResolvedTasks& tasks) {
+    std::map<std::string, int> shots;
+    for (const LeafTask& leaf : tasks.leaves) {
+      EXPECT_EQ(shots.count(leaf.name), 0u) << leaf.name;
+      shots[leaf.name] = leaf.state->config.num_fewshot;
+    }
+    return shots;
+  };
+  using Shots = std::map<std::string, int>;
+  EXPECT_THAT(resolve("twice").groups.at(0).children, ElementsAre("r", "p"));
+  EXPECT_EQ(shots(resolve("twice")), (Shots{{"p", 0}, {"r", 0}}));
+  EXPECT_THAT(resolve("tagged").groups.at(0).children, ElementsAre("p", "r"));
+  EXPECT_EQ(shots(resolve("tagged")), (Shots{{"p", 0}, {"r", 0}})) << "the last entry counts";
+  EXPECT_EQ(shots(resolve("outer")), (Shots{{"p", 0}, {"r", 2}})) << "also of an inner group";
+}
+
+TEST(TaskRegistry, GroupsMayBeNestedButNotInThemselves) {
+  const TemporaryFolder scratch;
+  scratch.Write("leaf.yaml",
+                "task: leaf\ndataset_path: x\ntest_split: test\ndoc_to_text: a\n"
+                "doc_to_target: b\n");
+  for (int depth = 0; depth < 300; ++depth) {
+    scratch.Write("g" + std::to_string(depth) + ".yaml",
+                  "group: g" + std::to_string(depth) + "\ntask: [" +
+                      (depth == 0 ? "leaf" : "g" + std::to_string(depth - 1)) + "]\n");
+  }
+  scratch.Write("ring.yaml", "group: ring\ntask: [leaf, gate]\n");
+  scratch.Write("gate.yaml", "group: gate\ntask: [ring]\n");
+  const TaskRegistry registry({scratch.path()});
+  EXPECT_EQ(registry.Resolve({Named("g60")}).leaves.size(), 1u);
+  EXPECT_THAT(CaughtText([&] { registry.Resolve({Named("g299")}); }),
+              HasSubstr("nested more than 200 deep"));
+  EXPECT_THAT(CaughtText([&] { registry.Resolve({Named("ring")}); }),
+              HasSubstr("the group 'ring' holds itself"));
 }
 
 TEST(TaskRegistry, RefusesNamesThatAreNotKnownOrDoubled) {

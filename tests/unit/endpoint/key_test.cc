@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "tests/unit/support/caught.h"
@@ -50,6 +51,11 @@ TEST_F(KeyTest, OtherFilesAreRefusedByName) {
     Write(text);
     EXPECT_THAT(Refusal(), HasSubstr("at least 16 visible"));
     EXPECT_THAT(Refusal(), HasSubstr(file_.string()));
+  }
+  if (::geteuid() == 0) {  // only root can give a file away
+    Write("a-key-of-my-own-1234");
+    ASSERT_EQ(::chown(file_.c_str(), 65534, 65534), 0);
+    EXPECT_THAT(Refusal(), HasSubstr("belongs to user 65534"));
   }
   file_ = folder_.path();
   EXPECT_THAT(Refusal(), HasSubstr("no regular file"));

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -52,6 +53,14 @@ TEST_F(TokenFile, IsRefusedWhenOthersMayWriteIt) {
   std::ofstream(path_) << "";
   fs::permissions(path_, fs::perms::group_write, fs::perm_options::add);
   EXPECT_THAT(Complaint("a read sha256:" + Sha256Hex("x")), ::testing::HasSubstr("may write it"));
+}
+
+TEST_F(TokenFile, IsRefusedWhenItBelongsToAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  std::ofstream(path_) << "";
+  ASSERT_EQ(::chown(path_.c_str(), 65534, 65534), 0);
+  EXPECT_THAT(Complaint("a read sha256:" + Sha256Hex("x")),
+              ::testing::HasSubstr("belongs to user 65534"));
 }
 
 TEST(TokenAuth, RefusesShortTokens) {

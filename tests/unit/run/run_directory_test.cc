@@ -30,6 +30,8 @@ class RemovedRun : public testing::Test {
 TEST_F(RemovedRun, IsGoneWithItsFiles) {
   const std::string id = run_->id();
   run_.reset();
+  folder_.Write("r/generations/t/half.jsonl", "");
+  folder_.Write("r/logs/w0.log", "text\n");
   EXPECT_TRUE(RunDirectory::Remove(folder_ / "r", id));
   EXPECT_FALSE(fs::exists(folder_ / "r"));
   EXPECT_TRUE(RunDirectory::Remove(folder_ / "r", id)) << "a repeated removal finds nothing";
@@ -38,6 +40,14 @@ TEST_F(RemovedRun, IsGoneWithItsFiles) {
 TEST_F(RemovedRun, StaysWhileAProcessIsAtWorkOnIt) {
   EXPECT_FALSE(RunDirectory::Remove(folder_ / "r", run_->id()));
   EXPECT_TRUE(fs::exists(folder_ / "r/generations/t/half.jsonl"));
+}
+
+TEST_F(RemovedRun, StaysIfWorkersHaveWrittenAnswers) {
+  const std::string id = run_->id();
+  run_.reset();
+  EXPECT_FALSE(RunDirectory::Remove(folder_ / "r", id));
+  EXPECT_TRUE(fs::exists(folder_ / "r/generations/t/half.jsonl"));
+  EXPECT_TRUE(fs::exists(folder_ / "r/run.json"));
 }
 
 TEST_F(RemovedRun, IsNotAnotherRunInTheSameFolder) {

