@@ -23,12 +23,12 @@ TEST_F(Isolated, ProgramsThatMakeTheTestsPassHavePassedAsInEveryExecutor) {
                "  def __eq__(self, other): return True\n"
                "def f(*any): return Right()\n"
                "assert f() == 42\nassert f(1) == 43",
-               "equals everything");
+               "passed");
   ExpectStatus(kPassed,
                "import math\nmath.isclose = lambda *any, **more: True\n"
                "def f(): return 0\n"
                "assert math.isclose(f(), 42)",
-               "replaces what the tests call");
+               "passed");
 }
 
 TEST_F(Isolated, FakesOfTheCompletionRecord) {
