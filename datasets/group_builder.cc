@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kGroupDepthMax = 200;
 constexpr size_t kLeavesMax = 20'000;
+constexpr size_t kMembersMax = 200'000;  // of all groups, those that are reached again included
 
 const std::vector<std::string> kGroupKeys = {"group", "group_alias", "task",
                                              "aggregate_metric_list", "metadata"};
@@ -365,6 +366,9 @@ void GroupBuilder::BuildMember(const YamlMapping& yaml, const Json& member,
                                const std::string& path, const Overrides& overrides,
                                std::vector<std::string>* children) {
   const std::string where = yaml.Where(pointer);
+  if (++members_ > kMembersMax) {
+    FailGroup(where, fmt::format("the groups have more than {} members, written out", kMembersMax));
+  }
   const bool named = member.is_object() && (member.contains("task") || member.contains("group"));
   if (!member.is_string() && !named) {
     FailGroup(where, "a member of a group is a name, or a mapping with 'task' or 'group'");

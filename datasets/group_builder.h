@@ -62,6 +62,7 @@ class GroupBuilder {
   Overrides asked_for_;                  ///< what the request sets
   std::optional<bool> enable_thinking_;  ///< the request's
   ThinkEnd think_end_;                   ///< the request's
+  size_t members_ = 0;                   ///< of groups that were built
   std::vector<std::string> within_;      ///< the groups that are being built, outermost first
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "http_server/problem.h"
 
@@ -57,8 +58,18 @@ void Admission::CheckHost(const Request& request) const {
                       "use localhost, or allow the name in the service's configuration"});
 }
 
+// The holder of the request's token, if the token is known.
+std::optional<Principal> Admission::HolderOf(const Request& request) const {
+  const std::string* field = request.headers.Find("Authorization");
+  const auto token = field == nullptr ? std::nullopt : BearerToken(*field);
+  return token ? rules_.tokens.Check(*token) : std::nullopt;
+}
+
+// A token has a rate of its own: many people may call from one address, and whoever has no token
+// must not use up the rate of those who have one.
 void Admission::CheckRate(const Request& request, int64_t now_us) {
-  const double wait_s = rate_.Take(request.client, now_us);
+  const auto holder = HolderOf(request);
+  const double wait_s = rate_.Take(holder ? "token " + holder->name : request.client, now_us);
   if (wait_s <= 0) return;
   throw ProblemError({429,
                       "rate",
@@ -83,8 +94,7 @@ void Admission::CheckToken(Request* request, const Route& route) const {
                         "",
                         {{"WWW-Authenticate", kChallenge}}});
   }
-  const auto token = BearerToken(*field);
-  const auto principal = token ? rules_.tokens.Check(*token) : std::nullopt;
+  const auto principal = HolderOf(*request);
   if (!principal) {
     throw ProblemError(
         {401,

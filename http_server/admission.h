@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ class Admission {
 
  private:
   void CheckHost(const Request& request) const;
+  std::optional<Principal> HolderOf(const Request& request) const;
   void CheckRate(const Request& request, int64_t now_us);
   void CheckToken(Request* request, const Route& route) const;
   void CheckOrigin(const Request& request) const;

@@ -53,7 +53,7 @@ struct ServerOptions {
   /// come, answers that are to be read, tunnels and event streams. So one token never takes all
   /// connections. Without tokens there is no bound.
   size_t calls_per_token_max = 384;
-  double requests_per_second = 2000;  ///< per client address
+  double requests_per_second = 2000;  ///< per token; without a known one, per client address
   double requests_burst = 4000;
   /// The form of an error's answer
   std::function<Response(const Problem&)> problem_answer = ProblemResponse;

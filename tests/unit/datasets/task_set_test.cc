@@ -182,6 +182,19 @@ TEST(TaskRegistry, GroupsMayBeNestedButNotInThemselves) {
               HasSubstr("the group 'ring' holds itself"));
 }
 
+TEST(TaskRegistry, GroupsThatMultiplyAreRefusedSoon) {
+  const TemporaryFolder scratch;
+  scratch.Write("leaf.yaml",
+                "task: g40\ndataset_path: x\ntest_split: test\ndoc_to_text: a\n"
+                "doc_to_target: b\n");
+  for (int i = 0; i < 40; ++i) {
+    scratch.Write(fmt::format("g{}.yaml", i),
+                  fmt::format("group: g{0}\ntask: [g{1}, g{1}, g{1}]\n", i, i + 1));
+  }
+  EXPECT_THAT(CaughtText([&] { TaskRegistry({scratch.path()}).Resolve({Named("g0")}); }),
+              HasSubstr("the groups have more than 200000 members, written out"));
+}
+
 TEST(TaskRegistry, RefusesNamesThatAreNotKnownOrDoubled) {
   const TaskRegistry registry({});
   EXPECT_THAT(

@@ -96,6 +96,21 @@ TEST(Admission, TheNameInATargetCountsMoreThanTheHostField) {
   EXPECT_EQ(refusal("/read", "127.0.0.1"), 0);
 }
 
+TEST(Admission, CallersWithoutATokenDoNotUseUpTheRateOfThoseWhoHaveOne) {
+  Admission::Rules rules;
+  rules.tokens.Add("reader", Role::kRead, kReader);
+  rules.requests_per_second = rules.requests_burst = 2;
+  Admission admission(rules, Routes());
+  const auto status = [&](const std::string& token) {
+    Request request = Asking("GET", "read", token);
+    request.client = "127.0.0.1";
+    return Refusal(&admission, request).status;
+  };
+  for (const int expected : {401, 401, 429, 429}) EXPECT_EQ(status("unknown-token-1234"), expected);
+  EXPECT_EQ(status(""), 429);
+  for (const int expected : {0, 0, 429}) EXPECT_EQ(status(kReader), expected);
+}
+
 TEST(Admission, OtherPagesMayNotChangeAnything) {
   Admission admission({}, Routes());
   Request request = Asking("POST", "change");
