@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kGroupDepthMax = 200;
 constexpr size_t kLeavesMax = 20'000;
-constexpr size_t kMembersMax = 200'000;  // of all groups, those that are reached again included
+constexpr size_t kMembersMax = 40'000;  // of all groups, those that are reached again included
 
 const std::vector<std::string> kGroupKeys = {"group", "group_alias", "task",
                                              "aggregate_metric_list", "metadata"};

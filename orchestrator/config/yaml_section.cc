@@ -1,5 +1,6 @@
 #include "orchestrator/config/yaml_section.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -129,11 +130,14 @@ YamlSection::YamlSection(std::string file, const YAML::Node& node, std::string p
   }
 }
 
+constexpr uint64_t kFileBytesMax = 64u << 20;
+
 YamlSection YamlSection::Load(const std::filesystem::path& file,
                               const std::vector<std::string>& overrides) {
   std::string text;
   try {
-    text = ReadFile(file);
+    const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    text = fd ? ReadFile(fd, file, kFileBytesMax) : ReadFile(file);  // the latter has the error
   } catch (const Error& e) {
     throw Error(ErrorKind::kUsage, e.message(), e.remedy());
   }

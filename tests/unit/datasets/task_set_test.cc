@@ -192,7 +192,7 @@ TEST(TaskRegistry, GroupsThatMultiplyAreRefusedSoon) {
                   fmt::format("group: g{0}\ntask: [g{1}, g{1}, g{1}]\n", i, i + 1));
   }
   EXPECT_THAT(CaughtText([&] { TaskRegistry({scratch.path()}).Resolve({Named("g0")}); }),
-              HasSubstr("the groups have more than 200000 members, written out"));
+              HasSubstr("the groups have more than 40000 members, written out"));
 }
 
 TEST(TaskRegistry, RefusesNamesThatAreNotKnownOrDoubled) {
