@@ -60,15 +60,18 @@ class OtherProcess {
     ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &bytes);
     const uint16_t port = ntohs(address.sin_port);
     static_cast<void>(::write(told, &port, sizeof port));
-    while (answers) {
-      const int connection = ::accept(listener, nullptr, nullptr);
-      char request[4096];
-      static_cast<void>(::read(connection, request, sizeof request));
-      static_cast<void>(::write(connection, kAnswer.data(), kAnswer.size()));
-      ::close(connection);
+    while (answers && Answer(listener)) {
     }
     ::pause();
     ::_exit(0);
+  }
+
+  static bool Answer(int listener) {
+    const int connection = ::accept(listener, nullptr, nullptr);
+    char request[4096];
+    static_cast<void>(::read(connection, request, sizeof request));
+    static_cast<void>(::write(connection, kAnswer.data(), kAnswer.size()));
+    return ::close(connection) == 0;
   }
 
   pid_t pid_ = 0;
