@@ -192,7 +192,7 @@ LookUp ReadProcNet(const TcpEnd& own, const TcpEnd& other) {
 
 LookUp FindSocket(const TcpEnd& own, const TcpEnd& other) {
   const LookUp found = AskSockDiag(own, other);
-  return found.possible ? found : ReadProcNet(own, other);
+  return found.socket ? found : ReadProcNet(own, other);
 }
 
 LookUp FindListener(const TcpEnd& server) {

@@ -41,7 +41,8 @@ LookUp ReadProcNet(const TcpEnd& own, const TcpEnd& other);
 /// Parses a line of /proc/net/tcp or tcp6. Nothing for the heading and for an unknown form.
 std::optional<ListedSocket> ParseProcNetLine(std::string_view line);
 
-/// The same by the first of the two ways that the kernel answers.
+/// The same by the first of the two ways that finds the socket. A kernel without inet_diag says
+/// that there is none.
 LookUp FindSocket(const TcpEnd& own, const TcpEnd& other);
 
 /// The socket that listens for connections to `server`, whether on that address or on all.

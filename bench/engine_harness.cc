@@ -54,18 +54,6 @@ std::vector<std::string> Kernels(const Work& work) {
   return kernels;
 }
 
-// Checks evald's log-likelihoods against the baseline's. Throws if they differ.
-void Compare(const EvalRun& run, const Json& baseline, Result* result) {
-  constexpr double kAtMost = 1e-3;
-  const double largest = LargestDifference(run, baseline.at("answers"));
-  result->details["largest_difference"] = largest;
-  result->details["largest_difference_at_most"] = kAtMost;
-  if (largest > kAtMost) {
-    throw Error(ErrorKind::kInternal,
-                fmt::format("log-likelihoods differ by {} from the baseline's", largest));
-  }
-}
-
 // vLLM's times for the same requests, by type. evald drives vLLM, without recomputing prefixes. A
 // time is that of the requests alone.
 Json MeasureVllm(const Options& options, const Work& work, const fs::path& checkpoint) {
@@ -108,7 +96,7 @@ Result Measure(const Options& options, const Work& work, double target) {
                           : "lm-evaluation-harness's hf backend, its requests alone";
     result.baseline_value = baseline.at("seconds").get<double>();
     run_all();
-    if (work.max_gen_toks == 0) Compare(runs.front(), baseline, &result);
+    if (work.max_gen_toks == 0) CompareLogLikelihoods(runs.front(), baseline, &result);
     baseline.erase("answers");
     result.details["baselines"] = baseline;
   }

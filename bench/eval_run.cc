@@ -49,8 +49,22 @@ Json ConfigOf(const Options& options, const EvalWork& work, const fs::path& chec
       {"output", {{"dir", (folder / "runs").string()}, {"name", "run"}}}};
 }
 
-double EndOf(const Json& span) {
-  return span.at("ts").get<double>() + span.at("dur").get<double>();
+double LargestDifference(const EvalRun& run, const Json& answers) {
+  const auto ours = run.LogLikelihoods();
+  double largest = 0;
+  for (const Json& row : answers) {
+    const auto found = ours.find({row.at("task").get<std::string>(),
+                                  row.at("doc_id").get<int64_t>(), row.at("idx").get<int>()});
+    if (found == ours.end())
+      throw Error(ErrorKind::kInternal, "evald gave no answer to " + ToLine(row));
+    const double difference = std::abs(found->second - row.at("loglikelihood").get<double>());
+    largest = std::isnan(difference) ? INFINITY : std::max(largest, difference);
+  }
+  if (ours.size() != answers.size()) {
+    throw Error(ErrorKind::kInternal, fmt::format("evald answered {} requests, the baseline {}",
+                                                  ours.size(), answers.size()));
+  }
+  return largest;
 }
 
 }  // namespace
@@ -87,26 +101,23 @@ std::map<std::tuple<std::string, int64_t, int>, double> EvalRun::LogLikelihoods(
   return scores;
 }
 
-double LargestDifference(const EvalRun& run, const Json& answers) {
-  const auto ours = run.LogLikelihoods();
-  double largest = 0;
-  for (const Json& row : answers) {
-    const auto found = ours.find({row.at("task").get<std::string>(),
-                                  row.at("doc_id").get<int64_t>(), row.at("idx").get<int>()});
-    if (found == ours.end())
-      throw Error(ErrorKind::kInternal, "evald gave no answer to " + ToLine(row));
-    const double difference = std::abs(found->second - row.at("loglikelihood").get<double>());
-    largest = std::isnan(difference) ? INFINITY : std::max(largest, difference);
+void CompareLogLikelihoods(const EvalRun& run, const Json& baseline, Result* result) {
+  constexpr double kAtMost = 1e-3;
+  const double largest = LargestDifference(run, baseline.at("answers"));
+  result->details["largest_difference"] = largest;
+  result->details["largest_difference_at_most"] = kAtMost;
+  if (largest > kAtMost) {
+    throw Error(ErrorKind::kInternal,
+                fmt::format("log-likelihoods differ by {} from the baseline's", largest));
   }
-  if (ours.size() != answers.size()) {
-    throw Error(ErrorKind::kInternal, fmt::format("evald answered {} requests, the baseline {}",
-                                                  ours.size(), answers.size()));
-  }
-  return largest;
 }
 
 Json VllmEngine(const Options& options, const std::string& dtype) {
   return {{"name", "vllm"}, {"command", {options.vllm.string()}}, {"dtype", dtype}};
+}
+
+double EndOf(const Json& span) {
+  return span.at("ts").get<double>() + span.at("dur").get<double>();
 }
 
 std::vector<Json> SpansOf(const Json& timeline, const std::string& name) {

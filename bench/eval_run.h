@@ -43,15 +43,17 @@ class EvalRun {
   double seconds_ = 0;
 };
 
-/// The largest difference of the run's log-likelihoods to a baseline's `answers`: objects with
-/// "task", "doc_id", "idx" and "loglikelihood". Throws Error(kInternal) if one side lacks a
-/// request.
-double LargestDifference(const EvalRun& run, const Json& answers);
+/// Compares the run's log-likelihoods with a baseline's "answers": objects with "task", "doc_id",
+/// "idx" and "loglikelihood". Notes the largest difference and its limit in the result. Throws
+/// Error(kInternal) if one side lacks a request, or if the difference is larger.
+void CompareLogLikelihoods(const EvalRun& run, const Json& baseline, Result* result);
 
 /// The section `engine` for vLLM in this type of weights. `--vllm` names its program.
 Json VllmEngine(const Options& options, const std::string& dtype);
 
 /// The spans with this name in a timeline (timeline.json of a run), in its order.
 std::vector<Json> SpansOf(const Json& timeline, const std::string& name);
+/// The end of a span, in the timeline's microseconds.
+double EndOf(const Json& span);
 
 }  // namespace evald::bench

@@ -8,6 +8,7 @@
 
 #include "base/jsonl.h"
 #include "bench/bench.h"
+#include "bench/eval_run.h"
 #include "bench/http_load.h"
 #include "bench/run_evald.h"
 #include "bench/service_process.h"
@@ -76,10 +77,9 @@ class Runs {
       throw Error(ErrorKind::kInfrastructure, "the run ended as " + ToLine(now));
     const Json timeline = Parse(HttpRequest(port_, "GET", "/v1/runs/" + run + "/timeline"));
     double begin = 1e300, end = 0;  // microseconds
-    for (const Json& event : timeline.at("traceEvents")) {
-      if (event.value("name", "") != "generate") continue;
-      begin = std::min(begin, event.at("ts").get<double>());
-      end = std::max(end, event.at("ts").get<double>() + event.at("dur").get<double>());
+    for (const Json& span : SpansOf(timeline, "generate")) {
+      begin = std::min(begin, span.at("ts").get<double>());
+      end = std::max(end, EndOf(span));
     }
     if (end <= begin) throw Error(ErrorKind::kInternal, "the run's timeline shows no generation");
     return static_cast<double>(Generated(now)) / (end - begin) * 1e6;

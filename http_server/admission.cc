@@ -34,9 +34,10 @@ Admission::Admission(Rules rules, Router router)
 
 const Route& Admission::Admit(Request* request, int64_t now_us) {
   CheckHost(*request);
-  CheckRate(*request, now_us);
+  const std::optional<Principal> holder = HolderOf(*request);
+  CheckRate(*request, holder, now_us);
   const Route& route = router_.Find(request);
-  CheckToken(request, route);
+  CheckToken(request, holder, route);
   CheckOrigin(*request);
   return route;
 }
@@ -67,8 +68,8 @@ std::optional<Principal> Admission::HolderOf(const Request& request) const {
 
 // A token has a rate of its own: many people may call from one address, and whoever has no token
 // must not use up the rate of those who have one.
-void Admission::CheckRate(const Request& request, int64_t now_us) {
-  const auto holder = HolderOf(request);
+void Admission::CheckRate(const Request& request, const std::optional<Principal>& holder,
+                          int64_t now_us) {
   const double wait_s = rate_.Take(holder ? "token " + holder->name : request.client, now_us);
   if (wait_s <= 0) return;
   throw ProblemError({429,
@@ -79,7 +80,8 @@ void Admission::CheckRate(const Request& request, int64_t now_us) {
                       {{"Retry-After", std::to_string(static_cast<int>(std::ceil(wait_s)))}}});
 }
 
-void Admission::CheckToken(Request* request, const Route& route) const {
+void Admission::CheckToken(Request* request, const std::optional<Principal>& holder,
+                           const Route& route) const {
   if (rules_.tokens.empty()) {
     request->principal = {"", Role::kAdmin};
     return;
@@ -94,8 +96,7 @@ void Admission::CheckToken(Request* request, const Route& route) const {
                         "",
                         {{"WWW-Authenticate", kChallenge}}});
   }
-  const auto principal = HolderOf(*request);
-  if (!principal) {
+  if (!holder) {
     throw ProblemError(
         {401,
          "token-unknown",
@@ -104,13 +105,12 @@ void Admission::CheckToken(Request* request, const Route& route) const {
          "",
          {{"WWW-Authenticate", std::string(kChallenge) + ", error=\"invalid_token\""}}});
   }
-  if (!Allows(principal->role, route.role)) {
-    throw ProblemError(
-        {403, "role",
-         fmt::format("this needs the role {}; the token '{}' has {}", RoleName(route.role),
-                     principal->name, RoleName(principal->role))});
+  if (!Allows(holder->role, route.role)) {
+    throw ProblemError({403, "role",
+                        fmt::format("this needs the role {}; the token '{}' has {}",
+                                    RoleName(route.role), holder->name, RoleName(holder->role))});
   }
-  request->principal = *principal;
+  request->principal = *holder;
 }
 
 // A browser names the page that a changing request comes from. Other clients do not send the field.

@@ -32,8 +32,9 @@ class Admission {
  private:
   void CheckHost(const Request& request) const;
   std::optional<Principal> HolderOf(const Request& request) const;
-  void CheckRate(const Request& request, int64_t now_us);
-  void CheckToken(Request* request, const Route& route) const;
+  void CheckRate(const Request& request, const std::optional<Principal>& holder, int64_t now_us);
+  void CheckToken(Request* request, const std::optional<Principal>& holder,
+                  const Route& route) const;
   void CheckOrigin(const Request& request) const;
 
   Rules rules_;

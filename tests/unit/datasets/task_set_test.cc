@@ -33,6 +33,10 @@ std::vector<std::string> Leaves(const ResolvedTasks& tasks) {
   return names;
 }
 
+// The rest of a task's file behind its name.
+constexpr const char* kBody =
+    "dataset_path: x\ntest_split: test\ndoc_to_text: a\ndoc_to_target: b\n";
+
 TEST(TaskRegistry, ListsWhatIsBuiltIn) {
   std::map<std::string, TaskListing> listed;
   for (const TaskListing& listing : TaskRegistry({}).List()) listed[listing.name] = listing;
@@ -101,8 +105,6 @@ TEST(TaskRegistry, OverridesReachTheLeaves) {
 // files, unless that number is 0.
 TEST(TaskRegistry, AskedForExamplesDoNotReplaceNone) {
   const TemporaryFolder scratch;
-  constexpr const char* kBody =
-      "dataset_path: x\ntest_split: test\ndoc_to_text: a\ndoc_to_target: b\n";
   scratch.Write("none.yaml", std::string("task: none\nnum_fewshot: 0\n") + kBody);
   scratch.Write("one.yaml", std::string("task: one\nnum_fewshot: 1\n") + kBody);
   scratch.Write("open.yaml", std::string("task: open\n") + kBody);
@@ -135,8 +137,6 @@ TEST(TaskRegistry, AskedForExamplesDoNotReplaceNone) {
 // settings of its last one, and counts once.
 TEST(TaskRegistry, AGroupThatReachesATaskTwiceHasItOnce) {
   const TemporaryFolder scratch;
-  constexpr const char* kBody =
-      "dataset_path: x\ntest_split: test\ndoc_to_text: a\ndoc_to_target: b\n";
   scratch.Write("p.yaml", std::string("task: p\n") + kBody);
   scratch.Write("r.yaml", std::string("task: r\ntag: some\n") + kBody);
   scratch.Write("twice.yaml", "group: twice\ntask: [r, p, r]\n");
@@ -164,9 +164,7 @@ TEST(TaskRegistry, AGroupThatReachesATaskTwiceHasItOnce) {
 
 TEST(TaskRegistry, GroupsMayBeNestedButNotInThemselves) {
   const TemporaryFolder scratch;
-  scratch.Write("leaf.yaml",
-                "task: leaf\ndataset_path: x\ntest_split: test\ndoc_to_text: a\n"
-                "doc_to_target: b\n");
+  scratch.Write("leaf.yaml", std::string("task: leaf\n") + kBody);
   for (int depth = 0; depth < 300; ++depth) {
     scratch.Write("g" + std::to_string(depth) + ".yaml",
                   "group: g" + std::to_string(depth) + "\ntask: [" +
@@ -184,9 +182,7 @@ TEST(TaskRegistry, GroupsMayBeNestedButNotInThemselves) {
 
 TEST(TaskRegistry, GroupsThatMultiplyAreRefusedSoon) {
   const TemporaryFolder scratch;
-  scratch.Write("leaf.yaml",
-                "task: g40\ndataset_path: x\ntest_split: test\ndoc_to_text: a\n"
-                "doc_to_target: b\n");
+  scratch.Write("leaf.yaml", std::string("task: g40\n") + kBody);
   for (int i = 0; i < 40; ++i) {
     scratch.Write(fmt::format("g{}.yaml", i),
                   fmt::format("group: g{0}\ntask: [g{1}, g{1}, g{1}]\n", i, i + 1));

@@ -97,14 +97,11 @@ TEST(Admission, TheNameInATargetCountsMoreThanTheHostField) {
 }
 
 TEST(Admission, CallersWithoutATokenDoNotUseUpTheRateOfThoseWhoHaveOne) {
-  Admission::Rules rules;
-  rules.tokens.Add("reader", Role::kRead, kReader);
+  Admission::Rules rules = WithTokens();
   rules.requests_per_second = rules.requests_burst = 2;
   Admission admission(rules, Routes());
   const auto status = [&](const std::string& token) {
-    Request request = Asking("GET", "read", token);
-    request.client = "127.0.0.1";
-    return Refusal(&admission, request).status;
+    return Refusal(&admission, Asking("GET", "read", token)).status;
   };
   for (const int expected : {401, 401, 429, 429}) EXPECT_EQ(status("unknown-token-1234"), expected);
   EXPECT_EQ(status(""), 429);
