@@ -157,8 +157,17 @@ void MakeDirectories(const fs::path& directory) {
 }
 
 PendingFile::PendingFile(fs::path path) : path_(std::move(path)), part_(path_.string() + ".part") {
-  fd_.reset(::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!fd_) ThrowErrno(part_, "open for writing", errno);
+  // Whoever may write to the folder could have put a link or a pipe there.
+  fd_.reset(::open(part_.c_str(),
+                   O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
+  if (fd_) return;
+  if (errno == ELOOP || errno == ENXIO) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: expected a file or nothing, found a {}", part_.string(),
+                            errno == ELOOP ? "symbolic link" : "pipe"),
+                "remove it");
+  }
+  ThrowErrno(part_, "open for writing", errno);
 }
 
 void PendingFile::Append(std::string_view bytes) {

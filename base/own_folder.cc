@@ -137,6 +137,11 @@ void MakePrivateFolder(const fs::path& folder, std::string_view remedy) {
   if (::fchmod(fd.get(), kMode) != 0) ThrowErrno(folder, "chmod 0700", errno);
 }
 
+void DenyOthersWriting() {
+  const mode_t before = ::umask(S_IWGRP | S_IWOTH);
+  ::umask(before | S_IWGRP | S_IWOTH);
+}
+
 fs::path HomeFolder() {
   const char* home = std::getenv("HOME");
   if (home != nullptr && home[0] == '/') return home;

@@ -23,6 +23,10 @@ void MakeOwnFolder(const std::filesystem::path& folder, std::string_view remedy)
 /// The same, and also denies others to look into an existing folder (mode 0700).
 void MakePrivateFolder(const std::filesystem::path& folder, std::string_view remedy);
 
+/// From now on, new files and folders of this process and of its children may not be written by
+/// group or others, whatever the umask was.
+void DenyOthersWriting();
+
 /// The home folder of this user: $HOME, else the one in the password database (getpwuid_r(3)); ""
 /// if neither is an absolute path.
 std::filesystem::path HomeFolder();

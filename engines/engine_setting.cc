@@ -18,11 +18,12 @@ using Form = SettingForm;
 constexpr size_t kFoundBytesMax = 120;
 
 // Whether the path stays below the server's own URL: a part "." or ".." would lead out of it. "%"
-// could spell one.
+// could spell one. Some servers cut a part at ";".
 bool StaysBelow(std::string_view path) {
   for (size_t begin = 0; begin <= path.size();) {
     const size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view part = path.substr(begin, end - begin);
+    const std::string_view written = path.substr(begin, end - begin);
+    const std::string_view part = written.substr(0, written.find(';'));
     if (part == "." || part == "..") return false;
     begin = end + 1;
   }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/device_name.h"
 #include "base/text.h"
 
 namespace evald {
@@ -73,31 +74,51 @@ fs::path DeviceLock::DefaultFolder() {
   return set != nullptr && set[0] != '\0' ? fs::path(set) : fs::path("/dev/shm/evald-devices");
 }
 
-DeviceLock::DeviceLock(const fs::path& folder, std::string device)
-    : device_(std::move(device)), file_(folder / FileName(device_)) {
+DeviceLock::DeviceLock(const fs::path& folder, std::string device) {
   MakeFolder(folder);
-  fd_ = Open(file_);
+  std::vector<std::string> parts;
+  for (const std::string& uuid : GpuUuids(device)) parts.push_back(kGpuPrefix + uuid);
+  if (parts.empty()) parts.push_back(std::move(device));
+  for (std::string& part : parts) {
+    const fs::path file = folder / FileName(part);
+    files_.push_back({std::move(part), file, Open(file)});
+  }
+}
+
+bool DeviceLock::TryAll() {
+  for (size_t i = 0; i < files_.size(); ++i) {
+    while (::flock(files_[i].fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno != EWOULDBLOCK) ThrowErrno(files_[i].file, "flock", errno);
+      missed_ = i;
+      for (size_t taken = 0; taken < i; ++taken) ::flock(files_[taken].fd.get(), LOCK_UN);
+      return false;
+    }
+  }
+  return true;
 }
 
 bool DeviceLock::Take(std::chrono::milliseconds patience) {
   const int64_t until =
       MonotonicMicros() + std::chrono::duration_cast<std::chrono::microseconds>(patience).count();
-  while (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK) ThrowErrno(file_, "flock", errno);
+  while (!TryAll()) {
     if (MonotonicMicros() >= until) return false;
     ::usleep(kPollMicros);
   }
   // The process id is only for HeldBy.
   const std::string pid = fmt::format("{}\n", ::getpid());
-  const bool told =
-      ::ftruncate(fd_.get(), 0) == 0 && ::pwrite(fd_.get(), pid.data(), pid.size(), 0) >= 0;
-  (void)told;  // the lock is held all the same
+  for (const Held& held : files_) {
+    const bool told = ::ftruncate(held.fd.get(), 0) == 0 &&
+                      ::pwrite(held.fd.get(), pid.data(), pid.size(), 0) >= 0;
+    (void)told;  // the lock is held all the same
+  }
   return true;
 }
 
 std::string DeviceLock::HeldBy() const {
-  return fmt::format("{} is held by {} ({})", device_, Holder(fd_.get()), file_.string());
+  const Held& held = files_[missed_];
+  return fmt::format("{} is held by {} ({})", held.device, Holder(held.fd.get()),
+                     held.file.string());
 }
 
 }  // namespace evald

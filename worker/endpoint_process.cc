@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/device_name.h"
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/open_files.h"
@@ -56,7 +57,7 @@ char WaitForEnd() {
 }
 
 void TakeGpu(const std::string& device, std::optional<DeviceLock>* lock) {
-  if (!device.starts_with("cuda:")) return;
+  if (!IsGpu(device)) return;
   lock->emplace(DeviceLock::DefaultFolder(), device);
   if ((*lock)->Take(kGpuPatience)) return;
   throw Error(ErrorKind::kInfrastructure, (*lock)->HeldBy(),

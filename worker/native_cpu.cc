@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/device_name.h"
 #include "evald/error.h"
 #include "worker/native/native_engine.h"
 #include "worker/native_devices.h"
@@ -7,7 +8,7 @@
 namespace evald {
 
 std::unique_ptr<Engine> MakeNativeEngineFor(const EngineOptions& options) {
-  if (options.device.starts_with("cuda:")) {
+  if (IsGpu(options.device)) {
     throw Error(
         ErrorKind::kUsage,
         fmt::format("evald-worker computes on no GPU, and was told to on {}", options.device),

@@ -1,4 +1,8 @@
+#include <fmt/format.h>
+
+#include "base/device_name.h"
 #include "base/own_folder.h"
+#include "evald/error.h"
 #include "worker/native/cuda/cuda_backend.h"
 #include "worker/native/cuda/numa.h"
 #include "worker/native/native_engine.h"
@@ -19,12 +23,22 @@ parity::CheckSettings CheckSettingsOf(const EngineOptions& options) {
   return check;
 }
 
+void RefuseSeveral(const std::string& device) {
+  const size_t gpus = GpuUuids(device).size();
+  if (gpus == 1) return;
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("engine 'native' computes on one GPU, and this worker has {}", gpus),
+      "set 'workers.devices_per_worker' to 1, or use an engine with a server, such as vllm");
+}
+
 }  // namespace
 
 // Threads that this one starts prepare a GPU's batches, so they run on the GPU's side of the
 // machine.
 std::unique_ptr<Engine> MakeNativeEngineFor(const EngineOptions& options) {
-  if (!options.device.starts_with("cuda:")) return MakeNativeEngine(options);
+  if (!IsGpu(options.device)) return MakeNativeEngine(options);
+  RefuseSeveral(options.device);
   const int node = native::cuda::GpuOf(options.device).numa_node;
   native::cuda::BindNear(native::cuda::CpusNear(node));
   return parity::Checked(native::cuda::MakeCudaEngine(options), CheckSettingsOf(options));

@@ -10,6 +10,7 @@
 #include <thread>
 #include <variant>
 
+#include "base/device_name.h"
 #include "base/log.h"
 #include "evald/error.h"
 #include "worker/device_lock.h"
@@ -125,8 +126,7 @@ std::optional<int> TakeDevice(DeviceLock* lock, const std::string& id, protocol:
 // another one. Returns the process's exit status.
 int TellUnmade(const WorkerOptions& options, const Error& error, protocol::Channel* channel) {
   const bool again = ExitStatusFor(error.kind()) != ExitStatus::kUsage;
-  const bool device =
-      error.kind() == ErrorKind::kInfrastructure && options.engine.device.starts_with("cuda:");
+  const bool device = error.kind() == ErrorKind::kInfrastructure && IsGpu(options.engine.device);
   channel->Send(MakeHello(options.id, Json()));
   channel->Send(protocol::TrialFailed{-1, 0, again, error.what(), device});
   log::Error("{}", error.what());
@@ -165,7 +165,7 @@ int RunWorker(const WorkerOptions& options, EngineMaker make_engine) {
   protocol::Channel channel = protocol::Channel::Connect(options.socket);
   std::optional<DeviceLock> lock;
   std::unique_ptr<Engine> engine;
-  const bool gpu = options.engine.device.starts_with("cuda:");
+  const bool gpu = IsGpu(options.engine.device);
   try {
     if (options.unreadable) throw *options.unreadable;
     if (gpu) {

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "base/open_files.h"
+#include "base/own_folder.h"
 #include "base/print.h"
 #include "base/text.h"
 #include "orchestrator/agent/agent.h"
@@ -23,6 +24,7 @@ namespace {
 struct Flags {
   std::string server, token_file, ca_file, name, root, staging_root;
   std::vector<std::string> devices;
+  int devices_per_worker = 1;
   int threads = 0;
   int metric_processes = 0;
   uint64_t staging_keep = 0;
@@ -46,7 +48,8 @@ std::vector<std::string> DevicesOf(const Common& common, const Flags& flags) {
   const std::string wrong = WrongWithDevices(asked);
   if (!wrong.empty()) throw Error(ErrorKind::kUsage, "--devices: " + wrong);
   if (!flags.socket.empty()) return asked;
-  return ChooseDevices(asked, kAnyEngine, 1, [&] { return ListGpus(common.binaries); });
+  return ChooseDevices({asked, flags.devices_per_worker, 1}, kAnyEngine,
+                       [&] { return ListGpus(common.binaries); });
 }
 
 AgentOptions OptionsOf(const Common& common, const Flags& flags) {
@@ -85,6 +88,7 @@ AgentOptions OptionsOf(const Common& common, const Flags& flags) {
 }
 
 ExitStatus Work(const Common& common, const Flags& flags) {
+  DenyOthersWriting();
   AgentOptions options = OptionsOf(common, flags);
   RaiseOpenFiles(
       OpenFilesFor(options.devices.size() + static_cast<size_t>(options.metric_processes)));
@@ -133,6 +137,11 @@ void AddAgent(Command app, const Common* common, Action* action) {
                  "all GPUs, else cpu:0")
       .CommaSeparated()
       .Metavar("LIST");
+  command
+      .AddOption("--devices-per-worker", &flags->devices_per_worker,
+                 "GPUs of each worker, for engines with a server (vllm, sglang); default 1")
+      .Metavar("N")
+      .Within(1, 64);
   command
       .AddOption("--threads", &flags->threads, "Threads of each worker; default: the cores, shared")
       .Metavar("N")

@@ -55,7 +55,8 @@ std::string DeviceOf(const Common& common, const Flags& flags) {
   const std::vector<std::string> asked = {flags.device == "cpu" ? "cpu:0" : flags.device};
   const std::string wrong = WrongWithDevices(asked);
   if (!wrong.empty()) throw Error(ErrorKind::kUsage, "--device: " + wrong);
-  return ChooseDevices(asked, flags.engine, 1, [&] { return ListGpus(common.binaries); }).front();
+  return ChooseDevices({asked, 1, 1}, flags.engine, [&] { return ListGpus(common.binaries); })
+      .front();
 }
 
 void Require(const Flags& flags) {

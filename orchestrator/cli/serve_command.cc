@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/open_files.h"
+#include "base/own_folder.h"
 #include "base/print.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -86,6 +87,7 @@ ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
 }
 
 ExitStatus Serve(const Common& common, const Flags& flags) {
+  DenyOthersWriting();
   ServeConfig config = ReadServeConfig(flags.file, flags.set);
   ChooseWorkers(&config.workers, kAnyEngine, common.binaries);
   const uint64_t files = RaiseOpenFiles(kFilesNeeded);

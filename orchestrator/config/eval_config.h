@@ -27,8 +27,9 @@ struct WorkersConfig {
   /// The requested devices (orchestrator/devices/device_choice.h). After ChooseWorkers the chosen
   /// ones, one worker each.
   std::vector<std::string> devices = {"auto"};
-  int count = 0;    ///< workers on the CPU; if absent one per two cores, at least 1
-  int threads = 0;  ///< per worker; if absent cores divided by workers, at least 1
+  int devices_per_worker = 1;  ///< GPUs of each worker; 1 after ChooseWorkers, which names groups
+  int count = 0;               ///< workers on the CPU; if absent one per two cores, at least 1
+  int threads = 0;             ///< per worker; if absent cores divided by workers, at least 1
   bool threads_given = false;
   int max_attempts = 3;  ///< how often a trial is leased before the run is incomplete
   double heartbeat_timeout_s = 60;

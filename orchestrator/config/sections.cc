@@ -18,6 +18,7 @@ namespace {
 
 constexpr uint64_t kBacklogBytes = uint64_t{4} << 30;
 constexpr int64_t kWorkersMax = 1024;
+constexpr int64_t kGpusMax = 64;  // of a worker
 // For the program itself and its threads
 constexpr uint64_t kPreparationMemoryMin = uint64_t{64} << 20;
 
@@ -101,6 +102,8 @@ WorkersConfig ReadWorkers(YamlSection& top, const std::string& key) {
     } else if (workers.count > 0) {
       workers.devices = CpuDevices(workers.count);
     }
+    workers.devices_per_worker =
+        static_cast<int>(section->Integer("devices_per_worker", 1, kGpusMax).value_or(1));
     workers.threads = static_cast<int>(section->Integer("threads", 1, kWorkersMax).value_or(0));
     workers.max_attempts = static_cast<int>(section->Integer("max_attempts", 1, 100).value_or(3));
     workers.heartbeat_timeout_s = section->Number("heartbeat_timeout_s", 2, 86400).value_or(60);

@@ -9,8 +9,9 @@ namespace evald {
 
 void ChooseWorkers(WorkersConfig* workers, const std::string& engine,
                    const std::filesystem::path& binaries) {
-  workers->devices =
-      ChooseDevices(workers->devices, engine, workers->count, [&] { return ListGpus(binaries); });
+  workers->devices = ChooseDevices({workers->devices, workers->devices_per_worker, workers->count},
+                                   engine, [&] { return ListGpus(binaries); });
+  workers->devices_per_worker = 1;  // the groups have names now
   workers->count = static_cast<int>(workers->devices.size());
   if (workers->threads_given) return;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

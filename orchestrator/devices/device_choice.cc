@@ -6,11 +6,11 @@
 #include <cctype>
 #include <set>
 
+#include "base/device_name.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "engines/engines.h"
 #include "evald/error.h"
-#include "orchestrator/devices/programs.h"
 
 namespace evald {
 namespace {
@@ -18,7 +18,8 @@ namespace {
 constexpr const char* kAuto = "auto";
 constexpr const char* kAllGpus = "cuda:all";
 constexpr size_t kNameBytesMax = 100;
-constexpr const char* kExpected = "expected auto, cuda:all, cuda:<uuid> or cpu:<number>";
+constexpr const char* kExpected =
+    "expected auto, cuda:all, cuda:<uuid>, cuda:<uuid>+<uuid> or cpu:<number>";
 
 bool IsCpu(const std::string& device) {
   const std::string number = device.starts_with("cpu:") ? device.substr(4) : "";
@@ -28,11 +29,15 @@ bool IsCpu(const std::string& device) {
 }
 
 // The driver's form of UUIDs: of GPUs ("GPU-") and of parts of GPUs ("MIG-").
-bool IsNamedGpu(const std::string& device) {
-  const std::string uuid = IsGpu(device) ? device.substr(5) : "";
+bool IsUuid(const std::string& uuid) {
   return (uuid.starts_with("GPU-") || uuid.starts_with("MIG-")) && uuid.size() <= kNameBytesMax &&
          std::all_of(uuid.begin(), uuid.end(),
                      [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; });
+}
+
+bool AreNamedGpus(const std::string& device) {
+  const std::vector<std::string> uuids = GpuUuids(device);
+  return !uuids.empty() && std::all_of(uuids.begin(), uuids.end(), IsUuid);
 }
 
 std::vector<std::string> Ids(const std::vector<Gpu>& gpus) {
@@ -50,6 +55,76 @@ std::vector<std::string> Ids(const std::vector<Gpu>& gpus) {
               "'evald doctor' says what this machine offers");
 }
 
+void RefuseGroupsOfProcessors(const DeviceRequest& request) {
+  if (request.per_worker == 1) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{} devices for each worker: device {} is no GPU", request.per_worker,
+                          request.devices.front()),
+              "'threads' gives a worker more of the processors");
+}
+
+// Refuses GPUs that the engine cannot use. `use` is the engine's.
+void RefuseUnfit(const DeviceRequest& request, const std::string& engine, GpuUse use) {
+  const std::string& first = request.devices.front();
+  if (use == GpuUse::kNone) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("device {}: engine '{}' computes on no GPU of this host", first, engine),
+        "leave 'workers.devices' out");
+  }
+  const bool several = request.per_worker > 1 ||
+                       std::any_of(request.devices.begin(), request.devices.end(),
+                                   [](const auto& device) { return GpuUuids(device).size() > 1; });
+  if (!several || use == GpuUse::kServer) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("several GPUs for a worker: engine '{}' computes on one", engine),
+              "leave 'devices_per_worker' out, or use an engine with a server, such as vllm");
+}
+
+void RequireThere(const std::vector<std::string>& devices, const GpuListing& listing) {
+  for (const std::string& device : devices) {
+    for (const std::string& uuid : GpuUuids(device)) {
+      const std::string id = kGpuPrefix + uuid;
+      const bool there = std::any_of(listing.gpus.begin(), listing.gpus.end(),
+                                     [&](const Gpu& gpu) { return gpu.id == id; });
+      if (!there) ThrowNoGpu(id, listing);
+    }
+  }
+}
+
+// The GPUs of one NUMA node next to each other, if workers have several.
+std::vector<Gpu> NearFirst(std::vector<Gpu> gpus, int per_worker) {
+  if (per_worker > 1) {
+    std::stable_sort(gpus.begin(), gpus.end(), [](const Gpu& one, const Gpu& other) {
+      return one.numa_node < other.numa_node;
+    });
+  }
+  return gpus;
+}
+
+std::vector<std::string> Grouped(const std::vector<std::string>& gpus, int per_worker) {
+  const size_t size = static_cast<size_t>(per_worker);
+  if (size == 1) return gpus;
+  std::vector<std::string> groups;
+  for (size_t begin = 0; begin + size <= gpus.size(); begin += size) {
+    const auto from = gpus.begin() + static_cast<std::ptrdiff_t>(begin);
+    groups.push_back(GpuGroup({from, from + static_cast<std::ptrdiff_t>(size)}));
+  }
+  if (groups.empty()) {
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{} GPUs for each worker: there are only {} ({})", size, gpus.size(),
+                            Join(gpus, ", ")),
+                "set 'devices_per_worker' to at most this number");
+  }
+  const size_t used = groups.size() * size;
+  if (used < gpus.size()) {
+    log::Warn("{} GPUs for each worker: {} are left over and not used: {}", size,
+              gpus.size() - used,
+              Join({gpus.begin() + static_cast<std::ptrdiff_t>(used), gpus.end()}, ", "));
+  }
+  return groups;
+}
+
 }  // namespace
 
 std::string WrongWithDevices(const std::vector<std::string>& asked) {
@@ -58,9 +133,11 @@ std::string WrongWithDevices(const std::vector<std::string>& asked) {
   for (const std::string& device : asked) {
     const bool alone = device == kAuto || device == kAllGpus;
     if (alone && asked.size() > 1) return fmt::format("'{}' stands alone", device);
-    if (!alone && !IsCpu(device) && !IsNamedGpu(device))
+    if (!alone && !IsCpu(device) && !AreNamedGpus(device))
       return fmt::format("found '{}', {}", device, kExpected);
-    if (!seen.insert(device).second) return fmt::format("'{}' is there twice", device);
+    for (const std::string& part : IsGpu(device) ? GpuUuids(device) : std::vector{device}) {
+      if (!seen.insert(part).second) return fmt::format("'{}' is there twice", part);
+    }
     if (IsGpu(device) != IsGpu(asked.front())) {
       return "names a CPU and a GPU, whose numbers differ in the last bits: a score must not "
              "depend on the device that computed it";
@@ -75,35 +152,25 @@ std::vector<std::string> CpuDevices(int count) {
   return devices;
 }
 
-std::vector<std::string> ChooseDevices(const std::vector<std::string>& asked,
-                                       const std::string& engine, int cpu_workers,
+std::vector<std::string> ChooseDevices(const DeviceRequest& request, const std::string& engine,
                                        const std::function<GpuListing()>& list) {
-  const std::string& first = asked.front();
-  const bool uses_gpus = engine == kAnyEngine || EngineNamed(engine).gpus != GpuUse::kNone;
-  if (first == kAuto) {
-    if (!uses_gpus) return CpuDevices(cpu_workers);
-    const GpuListing listing = list();
-    if (listing.broken) log::Warn("GPUs are not used: {}", listing.missing);
-    return listing.gpus.empty() ? CpuDevices(cpu_workers) : Ids(listing.gpus);
+  const std::string& first = request.devices.front();
+  const GpuUse use = engine == kAnyEngine ? GpuUse::kServer : EngineNamed(engine).gpus;
+  if (first == kAuto && use == GpuUse::kNone) return CpuDevices(request.cpu_workers);
+  if (first != kAuto && !IsGpu(first)) {
+    RefuseGroupsOfProcessors(request);
+    return request.devices;
   }
-  if (!IsGpu(first)) return asked;
-  if (!uses_gpus) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("device {}: engine '{}' computes on no GPU of this host", first, engine),
-        "leave 'workers.devices' out");
-  }
+  RefuseUnfit(request, engine, use);
   const GpuListing listing = list();
-  if (first == kAllGpus) {
-    if (listing.gpus.empty()) ThrowNoGpu(first, listing);
-    return Ids(listing.gpus);
-  }
-  for (const std::string& device : asked) {
-    const bool there = std::any_of(listing.gpus.begin(), listing.gpus.end(),
-                                   [&](const Gpu& gpu) { return gpu.id == device; });
-    if (!there) ThrowNoGpu(device, listing);
-  }
-  return asked;
+  if (first == kAuto && listing.broken) log::Warn("GPUs are not used: {}", listing.missing);
+  if (listing.gpus.empty() && first == kAuto && request.per_worker == 1)
+    return CpuDevices(request.cpu_workers);
+  if (listing.gpus.empty()) ThrowNoGpu(first, listing);
+  const bool named = first != kAuto && first != kAllGpus;
+  if (named) RequireThere(request.devices, listing);
+  return Grouped(named ? request.devices : Ids(NearFirst(listing.gpus, request.per_worker)),
+                 request.per_worker);
 }
 
 }  // namespace evald

@@ -8,9 +8,16 @@
 
 namespace evald {
 
-/// Checks a person's choice of devices: "auto" or "cuda:all" alone, else names "cuda:<uuid>" or
-/// names "cpu:<n>", each once. CPUs and GPUs cannot be mixed on one host: their numbers differ in
-/// the last bits. Returns the fault, or "".
+/// A person's choice of devices.
+struct DeviceRequest {
+  std::vector<std::string> devices = {"auto"};
+  int per_worker = 1;   ///< GPUs of each worker
+  int cpu_workers = 1;  ///< workers if the processors are chosen for "auto"
+};
+
+/// Checks a person's choice of devices: "auto" or "cuda:all" alone, else names of GPUs, of groups
+/// of GPUs or of processors (base/device_name.h), each once. CPUs and GPUs cannot be mixed on one
+/// host: their numbers differ in the last bits. Returns the fault, or "".
 std::string WrongWithDevices(const std::vector<std::string>& asked);
 
 /// "cpu:0", "cpu:1", …
@@ -24,13 +31,17 @@ inline constexpr const char* kAnyEngine = "";
 ///     auto         every visible GPU if there are any and `engine` computes on one, else the
 ///                  CPU, with `cpu_workers` workers
 ///     cuda:all     every visible GPU
-///     cuda:<uuid>  that GPU
+///     cuda:<uuid>  that GPU; several joined by '+': one worker for all of them
 ///     cpu:<n>      a worker on the CPU
 ///
-/// Throws Error(kUsage) for GPUs if the engine uses none. Throws Error(kInfrastructure) for a GPU
-/// that does not exist; the error names the existing ones, or the missing part.
-std::vector<std::string> ChooseDevices(const std::vector<std::string>& asked,
-                                       const std::string& engine, int cpu_workers,
+/// If `per_worker` is above 1, that many GPUs become one device (GpuGroup): those that are named in
+/// their order, else those of one NUMA node next to each other. GPUs that are left over are not
+/// used, and the log names them.
+///
+/// Throws Error(kUsage) for GPUs if the engine uses none, and for several GPUs of a worker if the
+/// engine computes on one. Throws Error(kInfrastructure) for GPUs that do not exist; the error
+/// names the existing ones, or the missing part.
+std::vector<std::string> ChooseDevices(const DeviceRequest& request, const std::string& engine,
                                        const std::function<GpuListing()>& list);
 
 }  // namespace evald

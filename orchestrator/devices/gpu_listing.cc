@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "base/device_name.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "orchestrator/devices/program_output.h"

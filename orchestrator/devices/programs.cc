@@ -2,11 +2,10 @@
 
 #include <cstdlib>
 
+#include "base/device_name.h"
 #include "engines/engines.h"
 
 namespace evald {
-
-bool IsGpu(const std::string& device) { return device.starts_with("cuda:"); }
 
 std::string WorkerProgram(const std::string& engine, const std::string& device) {
   return IsGpu(device) && EngineNamed(engine).gpus == GpuUse::kWorker ? kGpuWorker : kCpuWorker;

@@ -8,9 +8,6 @@ namespace evald {
 inline constexpr const char* kCpuWorker = "evald-worker";
 inline constexpr const char* kGpuWorker = "evald-worker-cuda";
 
-/// Whether a device's name names a GPU: "cuda:GPU-8f6d…".
-bool IsGpu(const std::string& device);
-
 /// The program that serves `engine` on `device`. The device does not matter for an engine that
 /// computes elsewhere.
 std::string WorkerProgram(const std::string& engine, const std::string& device);

@@ -54,7 +54,8 @@ bool LocalAgent::Runs() const {
 
 pid_t LocalAgent::Spawn() const {
   const fs::path log_path = state_dir / "logs" / "agent.log";
-  const UniqueFd log(::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  const UniqueFd log(
+      ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!log) ThrowErrno(log_path, "open the log", errno);
   std::vector<std::string> words = {program.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());

@@ -116,7 +116,8 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
 
   void Start(const ProcessSpec& spec) {
     const fs::path log_path = options_.log_dir / (FolderNameOf(spec.id) + ".log");
-    UniqueFd log(::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    UniqueFd log(
+        ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644));
     if (!log) ThrowErrno(log_path, "open the log", errno);
     const fs::path program = ProgramPath(options_.binaries, spec.program);
     std::vector<std::string> arguments = spec.arguments;

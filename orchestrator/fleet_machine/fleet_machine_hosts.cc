@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "orchestrator/devices/programs.h"
+#include "base/device_name.h"
 #include "orchestrator/fleet_machine/fleet_machine.h"
 
 namespace evald {

@@ -237,7 +237,7 @@ bool RunDirectory::TakeRemains() {
 
 void RunDirectory::Lock() {
   const fs::path file = path_ / ".lock";
-  lock_.reset(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  lock_.reset(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
   if (!lock_) ThrowErrno(file, "open", errno);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     const std::string other = AtWorkIn(path_);

@@ -64,10 +64,8 @@ LocalAgent LocalAgentOf(const ServiceOptions& options) {
 
 Service::Service(ServiceOptions options)
     : options_(std::move(options)), lock_(LockState(options_.state_dir)) {
-  // An existing folder keeps the mode that its owner gave it: outputs may be for a group.
-  if (!fs::exists(options_.output_dir))
-    MakePrivateFolder(options_.output_dir, "set output_dir to another folder");
-  MakeDirectories(options_.output_dir);
+  // Runs may be for others to read. Someone who may write there could exchange a run's folder.
+  MakeOwnFolder(options_.output_dir, "set output_dir to a folder of your own");
   store_ = std::make_unique<RunStore>(options_.state_dir);
   reader_ = std::make_unique<Database>(options_.state_dir / "state.db");
   if (!store_->damaged().empty()) {

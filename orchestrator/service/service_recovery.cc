@@ -1,6 +1,8 @@
 // Taking up the runs of an earlier life: those in the database, and those that only their folders
 // know.
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -14,6 +16,12 @@
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
+
+// Whether this user made the folder: another user could have put a run of anyone's there.
+bool IsOwn(const fs::path& folder) {
+  struct stat info{};
+  return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+}
 
 // Folders below `output` whose runs were submitted to the service with this state folder, and that
 // no row names. With their records, oldest first.
@@ -29,6 +37,10 @@ std::vector<std::pair<fs::path, Json>> FoldersWithoutRow(Database& database, con
       auto record = RunDirectory::ReadRecord(entry->path());
       const bool ours = record && record->contains("submission") &&
                         record->value("service", Json()) == state_dir.string();
+      if (ours && !IsOwn(entry->path())) {
+        log::Warn("{}: another user's folder, not taken up", entry->path().string());
+        continue;
+      }
       if (ours) found.emplace_back(entry->path(), std::move(*record));
     } catch (const std::exception& e) {
       log::Warn("passed over: {}", e.what());

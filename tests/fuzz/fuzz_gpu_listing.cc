@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const evald::GpuListing listing = evald::ParseGpuListing(text, "input");
-    evald::ChooseDevices({"auto"}, "native", 1, [&] { return listing; });
+    evald::ChooseDevices({{"auto"}, 2, 1}, "vllm", [&] { return listing; });
   } catch (const evald::Error&) {
   }
   evald::WrongWithDevices({text});

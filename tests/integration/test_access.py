@@ -69,9 +69,49 @@ class Modes(Service):
 
     def test_an_output_folder_that_is_there_keeps_its_mode(self):
         (self.folder / "runs").mkdir()
-        (self.folder / "runs").chmod(0o2775)
+        (self.folder / "runs").chmod(0o2755)
         self.serve()
-        self.assertEqual(mode(self.folder / "runs"), 0o2775)
+        self.assertEqual(mode(self.folder / "runs"), 0o2755)
+
+    def test_runs_may_be_written_by_their_user_only(self):
+        """Whoever may write to a run's folder can put links there, or exchange the folder."""
+        (self.folder / "runs").mkdir()
+        (self.folder / "runs").chmod(0o2755)
+        before = os.umask(0o002)
+        try:
+            self.serve()
+            run = self.submit(sums=4, choice=4)
+        finally:
+            os.umask(before)
+        self.wait_for("the end", lambda: self.state(run) == "done", 60)
+        written = list((self.folder / "runs").rglob("*"))
+        self.assertTrue(written)
+        self.assertEqual([str(path) for path in written if mode(path) & 0o022], [])
+
+    def test_an_output_folder_that_others_may_write_is_refused(self):
+        (self.folder / "runs").mkdir()
+        (self.folder / "runs").chmod(0o2775)
+        done = self.evald("serve", "--set", "listen=127.0.0.1:0", "--set", f"state_dir={self.folder / 'state'}",
+                          "--set", f"output_dir={self.folder / 'runs'}", timeout=60)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("runs: may be written by others (mode 2775)", done.stderr)
+        self.assertIn("set output_dir to a folder of your own", done.stderr)
+
+    @unittest.skipUnless(ROOT, "only root can give folders to another user")
+    def test_a_run_that_another_user_put_there_is_not_taken_up(self):
+        self.serve()
+        run = self.submit(sums=4, choice=4)
+        self.wait_for("the end", lambda: self.state(run) == "done", 60)
+        folder = next(path.parent for path in (self.folder / "runs").glob("*/run.json"))
+        self.kill()
+        planted = folder.with_name("planted")
+        record = json.loads((folder / "run.json").read_text())
+        planted.mkdir()
+        (planted / "run.json").write_text(json.dumps({**record, "id": "r-planted", "state": "running"}))
+        os.chown(planted, OTHER, OTHER)
+        self.serve()
+        runs = [one["id"] for one in json.loads(self.ask("GET", "/v1/runs")[2])["runs"]]
+        self.assertEqual(runs, [run])
 
     def test_settings_of_an_engine_are_on_no_command_line(self):
         """Every user of the machine may read command lines, and settings may hold keys."""

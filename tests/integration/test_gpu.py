@@ -12,6 +12,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import time
 import unittest
 
 from evald_case import BINARIES, OVER, QUICKSTART, EvaldCase, scores
@@ -425,6 +426,69 @@ class Service(ServiceCase, GpuCase):
         self.assertEqual(list(facts["devices"]), [FIRST])
         self.assertEqual(self.samples(self.folder / "runs" / name), self.samples(self.folder_of("alone")))
         self.assertEqual({row for row, _ in self.spans(name, "generate")}, {f"worker north.w0 ({FIRST})"})
+
+
+# Notes how it was started, and ends.
+SERVER_THAT_NOTES = """
+import json, os, sys
+with open(os.environ["NOTES"] + "/" + str(os.getpid()), "w") as notes:
+    json.dump({"arguments": sys.argv[1:], "gpus": os.environ.get("CUDA_VISIBLE_DEVICES")}, notes)
+sys.exit("this server only notes how it was started")
+"""
+
+
+class SeveralGpus(GpuCase):
+    """Workers with several GPUs each, for engines whose server splits a model over them."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment["EVALD_EMULATED_GPUS"] = f"5:{256 << 20}"
+        self.notes = self.folder / "notes"
+        self.notes.mkdir()
+        (self.folder / "server.py").write_text(SERVER_THAT_NOTES)
+
+    def config(self, name, devices, per_worker=2, **changes):
+        return self.write_config(
+            f"{name}.yaml", checkpoint=str(CHECKPOINTS / "step-01200"),
+            engine={"name": "vllm", "command": ["/usr/bin/python3", str(self.folder / "server.py")], "restarts": 0,
+                    "environment": {"NOTES": str(self.notes)}},
+            workers={"devices": devices, "devices_per_worker": per_worker, "threads": 1, "max_attempts": 1},
+            staging={"root": str(self.folder / "staging")}, output={"dir": "runs", "name": name}, **changes)
+
+    def started(self):
+        notes = [json.loads(note.read_text()) for note in self.notes.iterdir()]
+        return [note for note in notes if "serve" in note["arguments"]]
+
+    def test_each_group_has_one_server(self):
+        done, _ = self.run_gpu("groups", "cuda:all")
+        self.assertIn("this server only notes how it was started", done.stderr + self.logs())
+        self.assertIn("1 are left over and not used: cuda:GPU-emulated-4", done.stderr)
+        started = self.started()
+        self.assertEqual({note["gpus"] for note in started},
+                         {"GPU-emulated-0,GPU-emulated-1", "GPU-emulated-2,GPU-emulated-3"})
+        for note in started:
+            self.assertIn("--tensor-parallel-size=2", note["arguments"])
+
+    def test_a_group_waits_for_each_of_its_gpus(self):
+        lock = self.hold(SECOND)
+        run = subprocess.Popen([BINARIES / "evald", "run", self.config("held", "cuda:all"), "--quiet"], env=self.environment,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(run.kill)
+        self.wait_for("the other group's server", self.started, 60)
+        time.sleep(1)
+        self.assertEqual({note["gpus"] for note in self.started()}, {"GPU-emulated-2,GPU-emulated-3"})
+        lock.close()
+        self.wait_for("both servers", lambda: len(self.started()) == 2, 60)
+
+    def test_too_few_gpus_and_an_engine_for_one_are_refused(self):
+        done, _ = self.run_gpu("six", "cuda:all", per_worker=6)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("6 GPUs for each worker: there are only 5", done.stderr)
+        config = self.write_config("native.yaml", checkpoint=str(CHECKPOINTS / "step-01200"), engine={"name": "native"},
+                                   workers={"devices": "cuda:all", "devices_per_worker": 2})
+        done = self.evald("run", config, env=self.environment)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("several GPUs for a worker: engine 'native' computes on one", done.stderr)
 
 
 class Looking(GpuCase):

@@ -178,11 +178,13 @@ void ModelWeights::TakeHead(const ModelConfig& config, Contents contents) {
   if (present && contents == Contents::kThere) {
     const Matrix& own = head_.parts.front().matrix;
     if (own.type != embedding_.type || std::memcmp(own.data, embedding_.data, own.bytes()) != 0) {
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: config.json says tie_word_embeddings, but tensor '{}.weight' is "
-                              "not equal to '{}.weight'",
-                              files_.directory(), name, config.family->names.embedding),
-                  "correct config.json, or remove the tensor that is not to be used");
+      throw Error(
+          ErrorKind::kInput,
+          fmt::format("{}: config.json says tie_word_embeddings, but tensor '{}.weight' is "
+                      "not equal to '{}.weight'",
+                      files_.directory(), name, config.family->names.embedding),
+          "transformers 5 computes with the tensor: set tie_word_embeddings to false to do the "
+          "same. To compute with the embeddings, remove the tensor");
     }
   }
   head_.parts = {{embedding_, {}}};

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/device_name.h"
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "evald/error.h"
@@ -18,12 +19,6 @@ namespace {
 constexpr int kConcurrencyMax = 4096;
 constexpr int kConcurrency = 8;  // of a server that does not say how much it computes at once
 
-std::vector<std::string> GpusOf(const std::string& device) {
-  constexpr std::string_view kGpu = "cuda:";
-  return device.starts_with(kGpu) ? std::vector<std::string>{device.substr(kGpu.size())}
-                                  : std::vector<std::string>{};
-}
-
 }  // namespace
 
 bool Refused(const http_client::Response& reply) {
@@ -31,7 +26,7 @@ bool Refused(const http_client::Response& reply) {
 }
 
 Serving::Serving(const EngineOptions& options)
-    : gpus_(GpusOf(options.device)),
+    : gpus_(GpuUuids(options.device)),
       options_(ReadOptions(options.name, options.settings)),
       roots_(options.roots),
       server_(options.name, options_, {options.roots, gpus_, options.threads}),

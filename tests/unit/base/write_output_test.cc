@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,12 +11,14 @@
 
 #include "base/file.h"
 #include "evald/error.h"
+#include "tests/unit/support/caught.h"
 #include "tests/unit/support/temporary_folder.h"
 
 namespace evald {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::HasSubstr;
 
 class WriteOutputTest : public testing::Test {
  protected:
@@ -45,6 +48,18 @@ TEST_F(WriteOutputTest, APipeIsWrittenTo) {
   reader.join();
   EXPECT_EQ(found, "one");
   EXPECT_TRUE(fs::is_fifo(pipe));
+}
+
+TEST_F(WriteOutputTest, APendingFileFollowsNoLinkAndWaitsForNoPipe) {
+  const fs::path target = folder_.path() / "target", file = folder_.path() / "file";
+  WriteFileAtomic(target, "kept");
+  fs::create_symlink(target, file.string() + ".part");
+  EXPECT_THAT(CaughtText([&] { PendingFile{file}; }, ErrorKind::kUsage),
+              HasSubstr("file.part: expected a file or nothing, found a symbolic link"));
+  EXPECT_EQ(ReadFile(target), "kept");
+  fs::remove(file.string() + ".part");
+  ASSERT_EQ(::mkfifo((file.string() + ".part").c_str(), 0600), 0);
+  EXPECT_THAT(CaughtText([&] { PendingFile{file}; }, ErrorKind::kUsage), HasSubstr("found a pipe"));
 }
 
 TEST_F(WriteOutputTest, ADeviceStaysOne) {

@@ -24,7 +24,7 @@ GpuListing None() { return {{}, "", "no NVIDIA driver is loaded", false}; }
 
 Devices Choose(const Devices& asked, const GpuListing& listing,
                const std::string& engine = "native") {
-  return ChooseDevices(asked, engine, 3, [&] { return listing; });
+  return ChooseDevices({asked, 1, 3}, engine, [&] { return listing; });
 }
 
 TEST(DeviceChoice, AutoTakesAllGpusElseTheProcessors) {
@@ -34,8 +34,9 @@ TEST(DeviceChoice, AutoTakesAllGpusElseTheProcessors) {
 
 TEST(DeviceChoice, NobodyAsksForGpusThatAreNotUsed) {
   const auto never = []() -> GpuListing { throw std::logic_error("asked"); };
-  EXPECT_THAT(ChooseDevices({"auto"}, "openai", 2, never), ElementsAre("cpu:0", "cpu:1"));
-  EXPECT_THAT(ChooseDevices({"cpu:4", "cpu:1"}, "native", 2, never), ElementsAre("cpu:4", "cpu:1"));
+  EXPECT_THAT(ChooseDevices({{"auto"}, 1, 2}, "openai", never), ElementsAre("cpu:0", "cpu:1"));
+  EXPECT_THAT(ChooseDevices({{"cpu:4", "cpu:1"}, 1, 2}, "native", never),
+              ElementsAre("cpu:4", "cpu:1"));
 }
 
 TEST(DeviceChoice, NamedGpusMustBeThere) {
@@ -58,20 +59,60 @@ TEST(DeviceChoice, AnEngineWithoutGpusIsGivenNone) {
               HasSubstr("engine 'replay' computes on no GPU"));
 }
 
+GpuListing Five() {
+  GpuListing listing;
+  for (const auto& [name, node] : {std::pair{"a", 0}, {"b", 1}, {"c", 0}, {"d", 1}, {"e", 0}})
+    listing.gpus.push_back({std::string("cuda:GPU-") + name, "NVIDIA H200", 1, node, "9.0"});
+  return listing;
+}
+
+Devices ChooseTwos(const Devices& asked, const GpuListing& listing,
+                   const std::string& engine = "vllm") {
+  return ChooseDevices({asked, 2, 3}, engine, [&] { return listing; });
+}
+
+TEST(DeviceChoice, AWorkersGpusAreOfOneNode) {
+  EXPECT_THAT(ChooseTwos({"auto"}, Five()), ElementsAre("cuda:GPU-a+GPU-c", "cuda:GPU-e+GPU-b"));
+  EXPECT_THAT(ChooseTwos({"cuda:all"}, Two(), kAnyEngine), ElementsAre("cuda:GPU-a+GPU-b"));
+  EXPECT_THAT(ChooseTwos({"cuda:GPU-d", "cuda:GPU-a"}, Five()), ElementsAre("cuda:GPU-d+GPU-a"))
+      << "GPUs that are named stay in their order";
+  EXPECT_THAT(Choose({"cuda:GPU-d+GPU-a", "cuda:GPU-b"}, Five(), "vllm"),
+              ElementsAre("cuda:GPU-d+GPU-a", "cuda:GPU-b"));
+}
+
+TEST(DeviceChoice, AWorkerThatCannotHaveItsGpusSaysSo) {
+  GpuListing one = Two();
+  one.gpus.pop_back();
+  EXPECT_THAT(CaughtText([&] { ChooseTwos({"auto"}, one); }, ErrorKind::kInfrastructure),
+              HasSubstr("2 GPUs for each worker: there are only 1 (cuda:GPU-a)"));
+  EXPECT_THAT(CaughtText([] { ChooseTwos({"auto"}, None()); }, ErrorKind::kInfrastructure),
+              HasSubstr("there is no GPU"));
+  EXPECT_THAT(
+      CaughtText([] { Choose({"cuda:GPU-a+GPU-x"}, Two(), "vllm"); }, ErrorKind::kInfrastructure),
+      HasSubstr("device cuda:GPU-x is not there"));
+  EXPECT_THAT(CaughtText([] { ChooseTwos({"auto"}, Two(), "native"); }, ErrorKind::kUsage),
+              HasSubstr("engine 'native' computes on one"));
+  EXPECT_THAT(CaughtText([] { ChooseTwos({"cpu:0", "cpu:1"}, Two()); }, ErrorKind::kUsage),
+              HasSubstr("device cpu:0 is no GPU"));
+}
+
 TEST(DeviceChoice, WhatIsWrongIsSaid) {
   EXPECT_EQ(WrongWithDevices({"auto"}), "");
   EXPECT_EQ(WrongWithDevices({"cpu:0", "cpu:12"}), "");
   EXPECT_EQ(WrongWithDevices({"cuda:GPU-8f6d-1", "cuda:MIG-12"}), "");
+  EXPECT_EQ(WrongWithDevices({"cuda:GPU-a+GPU-b", "cuda:GPU-c"}), "");
   EXPECT_THAT(WrongWithDevices({}), HasSubstr("found an empty list, expected auto"));
-  for (const char* bad : {"gpu:0", "cuda:0", "cuda:", "cuda:GPU-a/../b", "cpu:", "cpu:x", "cpu:-1",
-                          "cpu:12345", "", "AUTO"}) {
+  for (const char* bad : {"gpu:0", "cuda:0", "cuda:", "cuda:GPU-a/../b", "cuda:GPU-a+",
+                          "cuda:GPU-a+b", "cpu:", "cpu:x", "cpu:-1", "cpu:12345", "", "AUTO"}) {
     EXPECT_THAT(WrongWithDevices({bad}),
-                HasSubstr("expected auto, cuda:all, cuda:<uuid> or cpu:<number>"))
+                HasSubstr("expected auto, cuda:all, cuda:<uuid>, cuda:<uuid>+<uuid> or cpu:"))
         << bad;
   }
   EXPECT_THAT(WrongWithDevices({"auto", "cpu:0"}), HasSubstr("'auto' stands alone"));
   EXPECT_THAT(WrongWithDevices({"cuda:GPU-a", "cuda:all"}), HasSubstr("'cuda:all' stands alone"));
   EXPECT_THAT(WrongWithDevices({"cpu:1", "cpu:1"}), HasSubstr("twice"));
+  EXPECT_THAT(WrongWithDevices({"cuda:GPU-a", "cuda:GPU-b+GPU-a"}),
+              HasSubstr("'GPU-a' is there twice"));
   EXPECT_THAT(WrongWithDevices({"cpu:1", "cuda:GPU-a"}), HasSubstr("a CPU and a GPU"));
 }
 

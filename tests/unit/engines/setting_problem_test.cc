@@ -26,7 +26,7 @@ TEST(EngineSettings, APathOnTheServerStaysThere) {
     EXPECT_EQ(ExpectedInstead(SettingUse::kUrlPath, good), "") << good;
   // After "http://known:8000" the first two would name another server.
   for (const char* bad : {"@evil.example/x", ".evil.example", "health", "/../x", "/a/..",
-                          "/%2e%2e/x", "/a b", "/\r\n"}) {
+                          "/v1/..;/x", "/.;a=b/x", "/%2e%2e/x", "/a b", "/\r\n"}) {
     EXPECT_NE(ExpectedInstead(SettingUse::kUrlPath, bad), "") << bad;
   }
 }

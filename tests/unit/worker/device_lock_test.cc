@@ -44,6 +44,16 @@ TEST_F(DeviceLockTest, OneAtATimeAndTheHolderIsNamed) {
   EXPECT_EQ(Take("cuda:GPU-other", milliseconds(0)), "");
 }
 
+TEST_F(DeviceLockTest, SeveralGpusAreTakenTogetherOrNotAtAll) {
+  DeviceLock one(folder(), "cuda:GPU-b");
+  ASSERT_TRUE(one.Take(milliseconds(0)));
+  EXPECT_THAT(Take("cuda:GPU-a+GPU-b", milliseconds(0)), HasSubstr("cuda:GPU-b is held by"));
+  EXPECT_EQ(Take("cuda:GPU-a", milliseconds(0)), "") << "the GPU that was free is free again";
+  DeviceLock others(folder(), "cuda:GPU-a+GPU-c");
+  ASSERT_TRUE(others.Take(milliseconds(0)));
+  EXPECT_THAT(Take("cuda:GPU-c", milliseconds(0)), HasSubstr("cuda:GPU-c is held by"));
+}
+
 TEST_F(DeviceLockTest, AKilledProcessHoldsNothing) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);
