@@ -3,18 +3,17 @@
 used."""
 import json
 import os
-import pathlib
 import shutil
 import signal
 import socket
 import subprocess
 import unittest
 
-from evald_case import BINARIES, QUICKSTART, SOURCE, EvaldCase, scores
+from engine_case import EngineCase
+from evald_case import BINARIES, QUICKSTART, SOURCE, scores
 
 EXAMPLE = SOURCE / "examples" / "engines" / "transformers-serve.yaml"
 TRANSFORMERS = shutil.which(os.environ.get("EVALD_TRANSFORMERS", "transformers"))
-LIMIT = int(os.environ.get("EVALD_TRANSFORMERS_LIMIT", "12"))  # documents of each task
 # On a model as small as the example's, more threads are slower.
 ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
@@ -33,26 +32,15 @@ def why_not():
     return ""
 
 
-class TransformersServe(EvaldCase):
+class TransformersServe(EngineCase):
+    TASKS = ("quickstart_code", "quickstart_math")
+    LIMIT = int(os.environ.get("EVALD_TRANSFORMERS_LIMIT", "12"))
+
     @classmethod
     def setUpClass(cls):
         reason = why_not()
         if reason:
             raise unittest.SkipTest(reason)
-
-    def arguments(self, name, *settings):
-        """The example's configuration with paths of this test and few documents."""
-        tasks = [{"task": task, "limit": LIMIT} for task in ("quickstart_code", "quickstart_math")]
-        values = [f"tasks={json.dumps(tasks)}", f"output.dir={self.folder / 'runs'}", f"output.name={name}",
-                  f"cache_dir={self.folder / 'cache'}", f"state_dir={self.folder / 'state'}",
-                  f"staging.root={self.staging}", *settings]
-        return [word for value in values for word in ("--set", value)]
-
-    def setUp(self):
-        super().setUp()
-        root = pathlib.Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else self.folder
-        self.staging = root / f"evald-test-serve-{os.getpid()}"
-        self.addCleanup(shutil.rmtree, self.staging, ignore_errors=True)
 
     def served(self, name, *settings):
         """The arguments of `run` for the example on a server that evald starts."""
@@ -61,25 +49,15 @@ class TransformersServe(EvaldCase):
         return [EXAMPLE, *self.arguments(name, f"engine.command={json.dumps(command)}",
                                          f"engine.environment={json.dumps(ENVIRONMENT)}", *settings)]
 
-    def native(self):
-        document = self.run_done(QUICKSTART / "eval.yaml", *self.arguments("native"))
-        return scores(document), self.answers("native")
-
-    def answers(self, name):
-        answers = {}
-        for path in (self.folder / "runs" / name).glob("generations/*/*.jsonl"):
-            for line in path.read_text().splitlines():
-                answer = json.loads(line)
-                key = (path.parent.name, answer["doc_id"], answer["repeat"])
-                self.assertNotIn(key, answers, "no document is answered twice")
-                answers[key] = (answer["text"], answer["tokens_in"])
-        return answers
+    def texts(self, name):
+        """Text and length of the prompt of each answer. The server does not tell more."""
+        return {key: (answer["text"], answer["tokens_in"]) for key, answer in self.answers(name).items()}
 
     def same_as_native(self, name, document):
-        expected_scores, expected = self.native()
-        found = self.answers(name)
+        expected_scores, _ = self.native()
+        expected, found = self.texts("native"), self.texts(name)
         self.assertEqual(found.keys(), expected.keys())
-        self.assertEqual(len(found), 2 * LIMIT)
+        self.assertEqual(len(found), 2 * self.LIMIT)
         equal = sum(found[key] == expected[key] for key in expected)
         print(f"{equal} of {len(expected)} answers are the native engine's, ", end="", flush=True)
         self.assertEqual(found, expected)
@@ -94,7 +72,7 @@ class TransformersServe(EvaldCase):
         def answered():
             self.assertIsNone(process.poll(), "the run ended before the server was killed")
             text = log.read_text(errors="replace") if log.exists() else ""
-            return text.count("POST /v1/completions") > LIMIT // 2
+            return text.count("POST /v1/completions") > self.LIMIT // 2
         try:
             self.wait_for("the first answers", answered, seconds=300)
             servers = self.servers()
@@ -109,18 +87,6 @@ class TransformersServe(EvaldCase):
         document = json.loads(out)
         self.assertTrue(document["evald"]["complete"])
         self.same_as_native("served", document)
-
-    def servers(self):
-        """Process ids of servers on this test's staged checkpoint."""
-        found = []
-        for entry in pathlib.Path("/proc").iterdir():
-            try:
-                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            except OSError:
-                continue
-            if entry.name.isdigit() and "serve" in words and any(str(self.staging) in w for w in words):
-                found.append(int(entry.name))
-        return found
 
     def test_a_server_that_runs_already(self):
         with socket.socket() as free:

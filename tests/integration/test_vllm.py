@@ -5,13 +5,13 @@ import pathlib
 import unittest
 
 from evald_case import BINARIES, OVER, QUICKSTART, scores
-from vllm_case import CHECKPOINTS, LIMIT, MORE_TASKS, TASKS, VLLM, VllmCase, untie
+from vllm_case import CHECKPOINTS, LIMIT, MORE_TASKS, VLLM, VllmCase, untie
 
 
 class Vllm(VllmCase):
     def test_scores_and_answers_are_the_native_engines_also_after_a_kill(self):
         self.write_more_tasks()
-        tasks = (*TASKS, *MORE_TASKS)
+        tasks = (*self.TASKS, *MORE_TASKS)
         more = f"task_dirs={json.dumps([str(QUICKSTART / 'tasks'), str(self.tasks)])}"
         expected_scores, expected = self.native("native", more, tasks=tasks)
         lengths = {answer["tokens_out"] for (task, *_), answer in expected.items() if task == "words"}
@@ -61,7 +61,7 @@ class Vllm(VllmCase):
             expected[step] = self.native(step, f"checkpoint={untied / step}")
         path = f"{pathlib.Path(VLLM).parent}:{os.environ['PATH']}"
         self.serve(environment={**os.environ, "PATH": path}, allow_engines=["vllm"], staging={"root": str(self.staging)})
-        config = {"tasks": [{"task": task, "limit": LIMIT} for task in TASKS], "task_dirs": [str(QUICKSTART / "tasks")],
+        config = {"tasks": [{"task": task, "limit": LIMIT} for task in self.TASKS], "task_dirs": [str(QUICKSTART / "tasks")],
                   "engine": {"name": "vllm", "dtype": "float32", "kv_cache": "1GiB"}}
         self.call("POST", "/v1/watches", {"config": config, "checkpoints": str(watched)}, 201)
         loads = []

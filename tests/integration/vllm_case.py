@@ -2,21 +2,17 @@
 vLLM 0.32 or later; its CPU build will do. Without the variable, the one on PATH is used."""
 import json
 import os
-import pathlib
 import shutil
-import signal
 import struct
 import subprocess
 import unittest
 
-from evald_case import QUICKSTART, SOURCE, scores
-from service_case import ServiceCase
+from engine_case import CHECKPOINTS, EngineCase
+from evald_case import QUICKSTART, SOURCE
 
 EXAMPLE = SOURCE / "examples" / "engines" / "vllm.yaml"
-CHECKPOINTS = QUICKSTART / "checkpoints"
 VLLM = shutil.which(os.environ.get("EVALD_VLLM", "vllm"))
 LIMIT = int(os.environ.get("EVALD_VLLM_LIMIT", "12"))  # documents of each task
-TASKS = ("quickstart_code", "quickstart_math", "quickstart_choice")
 # Choices of several tokens, which are scored in another way than those of one, and rolling log-likelihoods.
 MORE_TASKS = {
     "words": """output_type: multiple_choice
@@ -62,9 +58,8 @@ def untie(source, target):
     (target / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + tensors + tensors[begin:end])
 
 
-class VllmCase(ServiceCase):
-    WORKERS = 1
-    LOG = ()  # nobody reads what is said
+class VllmCase(EngineCase):
+    LIMIT = LIMIT
 
     @classmethod
     def setUpClass(cls):
@@ -72,21 +67,7 @@ class VllmCase(ServiceCase):
         if reason:
             raise unittest.SkipTest(reason)
 
-    def setUp(self):
-        super().setUp()
-        root = pathlib.Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else self.folder
-        self.staging = root / f"evald-test-vllm-{os.getpid()}"
-        self.addCleanup(shutil.rmtree, self.staging, ignore_errors=True)
-
-    def arguments(self, name, *settings, tasks=TASKS):
-        """The example's configuration with paths of this test and few documents."""
-        chosen = [{"task": task, "limit": LIMIT} for task in tasks]
-        values = [f"tasks={json.dumps(chosen)}", f"output.dir={self.folder / 'runs'}", f"output.name={name}",
-                  f"cache_dir={self.folder / 'cache'}", f"state_dir={self.folder / 'state'}",
-                  f"staging.root={self.staging}", *settings]
-        return [word for value in values for word in ("--set", value)]
-
-    def vllm(self, name, *settings, tasks=TASKS):
+    def vllm(self, name, *settings, tasks=None):
         """The arguments of `run` for the example in fp32, in which answers are the native engine's."""
         return [EXAMPLE, *self.arguments(name, f"engine.command={json.dumps([VLLM])}", "engine.dtype=float32",
                                          "engine.kv_cache=1GiB", *settings, tasks=tasks)]
@@ -98,71 +79,8 @@ class VllmCase(ServiceCase):
                 f"task: {name}\ndataset_path: json\ndataset_kwargs: {{data_files: {{test: {data}}}}}\n"
                 f"test_split: test\nmetadata: {{version: 1.0}}\n{text}")
 
-    def native(self, name="native", *settings, tasks=TASKS):
-        document = self.run_done(QUICKSTART / "eval.yaml", *self.arguments(name, *settings, tasks=tasks))
-        return scores(document), self.answers(name)
-
-    def answers(self, name):
-        return self.answers_in(self.folder / "runs" / name)
-
-    def answers_in(self, folder):
-        answers = {}
-        for path in folder.glob("generations/*/*.jsonl"):
-            for line in path.read_text().splitlines():
-                answer = json.loads(line)
-                key = (path.parent.name, answer["doc_id"], answer["idx"], answer["repeat"])
-                self.assertNotIn(key, answers, "no request is answered twice")
-                answers[key] = answer
-        return answers
-
-    def check_answers(self, found, expected):
-        """Texts are the same, log-likelihoods within 1e-3."""
-        self.assertEqual(found.keys(), expected.keys())
-        for key, answer in expected.items():
-            other = found[key]
-            if "loglikelihood" in answer:
-                self.assertAlmostEqual(other["loglikelihood"], answer["loglikelihood"], delta=1e-3, msg=key)
-                self.assertEqual(other.get("is_greedy"), answer.get("is_greedy"), key)
-            else:
-                self.assertEqual(other["text"], answer["text"], key)
-            self.assertEqual((other["tokens_in"], other["tokens_out"]), (answer["tokens_in"], answer["tokens_out"]), key)
-
     @staticmethod
     def loads(folder):
         """What the worker reported of each load, from the run's timeline."""
         timeline = json.loads((folder / "timeline.json").read_text())
         return [event["args"] for event in timeline["traceEvents"] if event.get("name") == "pull" and "scoring" in event.get("args", {})]
-
-    def servers(self):
-        """Process ids of servers on this test's staged checkpoint."""
-        found = []
-        for entry in pathlib.Path("/proc").iterdir():
-            try:
-                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            except OSError:
-                continue
-            if entry.name.isdigit() and "serve" in words and any(str(self.staging) in w for w in words):
-                found.append(int(entry.name))
-        return found
-
-    def killed(self, victim, *arguments):
-        """The results of a run in whose middle `victim(server)` is killed, and the log of its worker."""
-        process = self.start("run", *arguments, "--json", "--quiet")
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.stderr.close)
-        folder = self.folder / "runs" / "served"
-
-        def answering():
-            self.assertIsNone(process.poll(), "the run ended before the server was killed")
-            return self.servers() and sum(path.stat().st_size for path in folder.glob("generations/*/*"))
-        try:
-            self.wait_for("the first answers", answering, seconds=600)
-            servers = self.servers()
-            self.assertEqual(len(servers), 1, "one worker, one server")
-            os.kill(victim(servers[0]), signal.SIGKILL)
-            out, err = process.communicate(timeout=900)
-        finally:
-            process.kill()
-        self.assertEqual(process.returncode, 0, f"{out}\n{err}\n{self.logs()}")
-        self.assertEqual(self.servers(), [], "no server outlives the run")
-        return scores(json.loads(out)), (folder / "logs" / "w0.log").read_text(errors="replace")

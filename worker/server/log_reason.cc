@@ -46,23 +46,52 @@ bool IsConsequence(std::string_view text) {
   return false;
 }
 
+// Calls `take` with each line until it returns false.
+template <typename Take>
+void EachLine(std::string_view log, const Take& take) {
+  for (size_t begin = 0; begin < log.size();) {
+    const size_t end = std::min(log.find('\n', begin), log.size());
+    if (!take(log.substr(begin, end - begin))) return;
+    begin = end + 1;
+  }
+}
+
+// At most kBytesMax bytes of the text, without space at its end.
+std::string Shown(std::string_view text) {
+  const std::string valid = ReplaceInvalidUtf8(std::string(text.substr(0, kBytesMax)));
+  return std::string(Trim(valid));
+}
+
+// "0.00.008.009": llama.cpp's time of a log line.
+bool IsLlamaTime(std::string_view word) {
+  return !word.empty() && word.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
 }  // namespace
 
 std::string PythonReason(const std::string& log) {
-  std::string consequence;
-  for (size_t begin = 0; begin < log.size();) {
-    const size_t end = std::min(log.find('\n', begin), log.size());
-    const std::string_view line = std::string_view(log).substr(begin, end - begin);
-    begin = end + 1;
+  std::string consequence, cause;
+  EachLine(log, [&](std::string_view line) {
     const size_t at = ExceptionAt(line);
-    if (at == std::string_view::npos) continue;
-    std::string text = ReplaceInvalidUtf8(std::string(line.substr(at, kBytesMax)));
-    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)
-      text.pop_back();
-    if (!IsConsequence(text)) return text;
-    consequence = text;
-  }
-  return consequence;
+    if (at == std::string_view::npos) return true;
+    const std::string text = Shown(line.substr(at));
+    (IsConsequence(text) ? consequence : cause) = text;
+    return cause.empty();
+  });
+  return cause.empty() ? consequence : cause;
+}
+
+std::string LlamaReason(const std::string& log) {
+  constexpr std::string_view kLevel = " E ", kArguments = "error: ";
+  std::string cause;
+  EachLine(log, [&](std::string_view line) {
+    const size_t level = line.find(kLevel);
+    if (level != std::string_view::npos && IsLlamaTime(line.substr(0, level)))
+      cause = Shown(line.substr(level + kLevel.size()));
+    if (line.starts_with(kArguments)) cause = Shown(line.substr(kArguments.size()));
+    return cause.empty();
+  });
+  return cause;
 }
 
 }  // namespace evald::server

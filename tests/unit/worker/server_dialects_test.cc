@@ -213,6 +213,15 @@ TEST(PythonReason, IsTheFirstCause) {
   EXPECT_EQ(PythonReason("nanobind: leaked 5 instances!\n"), "");
 }
 
+TEST(LlamaReason, IsTheFirstError) {
+  EXPECT_EQ(LlamaReason("0.00.007.473 W srv  llama_server: no API key is set\n"
+                        "0.00.008.009 E gguf_init_from_file: failed to open GGUF file '/no.gguf'\r\n"
+                        "0.00.008.012 E llama_model_load: error loading model\n"),
+            "gguf_init_from_file: failed to open GGUF file '/no.gguf'");
+  EXPECT_EQ(LlamaReason("error: invalid argument: --nonsense\n"), "invalid argument: --nonsense");
+  EXPECT_EQ(LlamaReason("0.00.1 I a text with E in it\nvitamin E helps\n"), "");
+}
+
 // ---- SGLang
 
 TEST(SglangDialect, IsStartedForEvaluation) {

