@@ -11,8 +11,9 @@ namespace evald::server {
 std::string PythonReason(const std::string& log);
 
 /// The first error of llama-server's log: "gguf_init_from_file: failed to open …" of the line
-/// "0.00.008.009 E gguf_init_from_file: failed to open …" (levels as in common/log.cpp of llama.cpp), or
-/// "invalid argument: --x" of the line "error: invalid argument: --x". "" if there is none.
+/// "0.00.008.009 E gguf_init_from_file: failed to open …" (levels as in common/log.cpp of
+/// llama.cpp), or "invalid argument: --x" of the line "error: invalid argument: --x". "" if there
+/// is none.
 std::string LlamaReason(const std::string& log);
 
 }  // namespace evald::server

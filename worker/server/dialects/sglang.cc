@@ -11,6 +11,7 @@
 #include "evald/error.h"
 #include "worker/server/dialect.h"
 #include "worker/server/log_reason.h"
+#include "worker/server/server_version.h"
 #include "worker/server/server.h"
 
 namespace evald::server {
@@ -189,6 +190,7 @@ void Sglang::Learn(const Caller& call, ServerFacts* facts) const {
   if (!reply.ok()) return;
   const Json info = ParseJson(reply.body, "/get_server_info");
   facts->version = FieldOr<std::string>(info, "version", "", "/get_server_info");
+  RefuseOlder("SGLang", facts->version, {0, 5, 23}, Install());
   const Json most = FieldOr<Json>(info, "max_running_requests", Json(), "/get_server_info");
   if (most.is_number_integer()) facts->concurrency = most.get<int>();
 }

@@ -12,13 +12,13 @@
 #include "evald/error.h"
 #include "worker/server/dialect.h"
 #include "worker/server/log_reason.h"
+#include "worker/server/server_version.h"
 #include "worker/server/server.h"
 
 namespace evald::server {
 namespace {
 
 constexpr const char* kVllmsReply = "vLLM's reply";
-constexpr int kOldestMinor = 32;  // of version 0
 // logprob_token_ids may have so many (vllm/sampling_params.py).
 constexpr size_t kVllmIdsMax = 128;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
@@ -267,26 +267,13 @@ Launch Vllm::LaunchOf(const Options& options, const LaunchSetup& setup) const {
   return launch;
 }
 
-// "0.32.0+cpu": whether it is older than 0.32.
-bool TooOld(const std::string& version) {
-  char* rest = nullptr;
-  const long major = std::strtol(version.c_str(), &rest, 10);
-  const long minor = *rest == '.' ? std::strtol(rest + 1, nullptr, 10) : 0;
-  return rest != version.c_str() && major == 0 && minor < kOldestMinor;
-}
-
 void Vllm::Learn(const Caller& call, ServerFacts* facts) const {
   const http_client::Response version = call("/version", Json(), kQuestionTimeout);
   if (version.ok()) {
     facts->version =
         FieldOr<std::string>(ParseJson(version.body, "/version"), "version", "", "/version");
   }
-  if (TooOld(facts->version)) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("this is vLLM {}; the oldest that evald drives is 0.{}", facts->version,
-                            kOldestMinor),
-                Install() + ", or use the engine 'openai'");
-  }
+  RefuseOlder("vLLM", facts->version, {0, 32}, Install());
   const http_client::Response info =
       call("/server_info?config_format=json", Json(), kQuestionTimeout);
   if (!info.ok()) return;
