@@ -137,6 +137,16 @@ void MakePrivateFolder(const fs::path& folder, std::string_view remedy) {
   if (::fchmod(fd.get(), kMode) != 0) ThrowErrno(folder, "chmod 0700", errno);
 }
 
+std::string WhyNotOwn(const fs::path& folder) {
+  struct stat info{};
+  if (::stat(folder.c_str(), &info) != 0) return "";
+  if (info.st_uid != ::geteuid())
+    return fmt::format("belongs to user {}, expected {}", info.st_uid, ::geteuid());
+  if ((info.st_mode & S_IWOTH) != 0)
+    return fmt::format("may be written by every user ({})", Mode(info));
+  return "";
+}
+
 void DenyOthersWriting() {
   const mode_t before = ::umask(S_IWGRP | S_IWOTH);
   ::umask(before | S_IWGRP | S_IWOTH);

@@ -23,6 +23,11 @@ void MakeOwnFolder(const std::filesystem::path& folder, std::string_view remedy)
 /// The same, and also denies others to look into an existing folder (mode 0700).
 void MakePrivateFolder(const std::filesystem::path& folder, std::string_view remedy);
 
+/// Why the content of a folder may be another user's work: the folder belongs to another user, or
+/// every user may write to it. "" if neither is so, and for a folder that is not there. Links are
+/// followed.
+std::string WhyNotOwn(const std::filesystem::path& folder);
+
 /// From now on, new files and folders of this process and of its children may not be written by
 /// group or others, whatever the umask was.
 void DenyOthersWriting();

@@ -92,6 +92,8 @@ ExitStatus Serve(const Common& common, const Flags& flags) {
   ChooseWorkers(&config.workers, kAnyEngine, common.binaries);
   const uint64_t files = RaiseOpenFiles(kFilesNeeded);
   MakeFolderOf(flags.file.empty() ? "evald serve" : flags.file, "state_dir", config.state_dir);
+  MakeFolderOf(flags.file.empty() ? "evald serve" : flags.file, "cache_dir", config.cache_dir);
+  MakeOwnFolder(config.staging.root, "set staging.root to a folder of your own");
   Service service(ServiceOptionsOf(config, common));
   Watches watches(&service, config);
   ApiOptions api_options = ApiOptionsOf(config, &service);

@@ -18,6 +18,7 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/names.h"
+#include "base/own_folder.h"
 #include "base/random_id.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -64,6 +65,10 @@ fs::path FindUnfinished(const fs::path& output, const Json& deciding) {
   for (const auto& entry : fs::directory_iterator(output, error)) {
     const auto record = ReadRecordOrWarn(entry.path());
     if (!record || IsFinished(*record) || record->at("deciding") != deciding) continue;
+    if (const std::string foreign = WhyNotOwn(entry.path()); !foreign.empty()) {
+      log::Warn("{}: {}; passed over", entry.path().string(), foreign);
+      continue;
+    }
     const double created = record->at("created").get<double>();
     if (created > best_created) {
       best_created = created;
@@ -96,6 +101,15 @@ std::string AtWorkIn(const fs::path& path) {
   if (!lock || ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return "";
   const std::string holder = HolderIn(lock.get());
   return holder.empty() ? "another evald" : fmt::format("another evald ({})", holder);
+}
+
+// Refuses a folder that another user could have filled, or could exchange.
+void RequireOwn(const fs::path& path) {
+  const std::string foreign = WhyNotOwn(path);
+  if (foreign.empty()) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}: the run's folder {}", path.string(), foreign),
+              "choose another output.name, or an output.dir that only you may write to");
 }
 
 [[noreturn]] void RefuseTaken(const fs::path& path) {
@@ -186,6 +200,7 @@ RunDirectory RunDirectory::Resume(const EvalConfig& config, const std::string& n
     run.path_ = fs::is_directory(named) ? named : config.output_dir / name;
     if (!fs::is_directory(run.path_)) run.path_ = name;
   }
+  RequireOwn(run.path_);
   const auto record = ReadRecord(run.path_);
   if (!record) {
     throw Error(ErrorKind::kUsage,
@@ -219,6 +234,8 @@ RunDirectory RunDirectory::Resume(const EvalConfig& config, const std::string& n
 // Whether the folder is the remains of a start that was killed before it wrote run.json; if so,
 // takes its lock. Such a run has nothing to resume.
 bool RunDirectory::TakeRemains() {
+  if (fs::is_symlink(path_)) return false;
+  RequireOwn(path_);
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path_, error)) {
     const std::string name = entry.path().filename().string();

@@ -1,8 +1,6 @@
 // Taking up the runs of an earlier life: those in the database, and those that only their folders
 // know.
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -10,18 +8,13 @@
 #include "base/clock.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/own_folder.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/service/submission.h"
 
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
-
-// Whether this user made the folder: another user could have put a run of anyone's there.
-bool IsOwn(const fs::path& folder) {
-  struct stat info{};
-  return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
-}
 
 // Folders below `output` whose runs were submitted to the service with this state folder, and that
 // no row names. With their records, oldest first.
@@ -37,8 +30,9 @@ std::vector<std::pair<fs::path, Json>> FoldersWithoutRow(Database& database, con
       auto record = RunDirectory::ReadRecord(entry->path());
       const bool ours = record && record->contains("submission") &&
                         record->value("service", Json()) == state_dir.string();
-      if (ours && !IsOwn(entry->path())) {
-        log::Warn("{}: another user's folder, not taken up", entry->path().string());
+      const std::string foreign = WhyNotOwn(entry->path());
+      if (ours && !foreign.empty()) {  // it could be put there as a run of anyone's
+        log::Warn("{}: {}; not taken up", entry->path().string(), foreign);
         continue;
       }
       if (ours) found.emplace_back(entry->path(), std::move(*record));

@@ -39,6 +39,50 @@ class Folders(EvaldCase):
             self.assertIn(f"{key}-open: may be written by others (mode 777)", done.stderr)
             self.assertIn(f"{key}_dir", done.stderr)
 
+    @unittest.skipUnless(ROOT, "only root can give folders to another user")
+    def test_a_run_s_folder_of_another_user_is_not_taken(self):
+        """Others may make folders below an output.dir such as /tmp/runs."""
+        self.make_suite(4, 4)
+        planted = self.folder / "runs" / "nightly"
+        planted.mkdir(parents=True)
+        planted.chmod(0o777)
+        os.chown(planted, OTHER, OTHER)
+        config = self.write_config(output={"dir": "runs", "name": "nightly"})
+        done = self.evald("run", config, "--quiet")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(f"nightly: the run's folder belongs to user {OTHER}, expected 0", done.stderr)
+        self.assertEqual(list(planted.iterdir()), [])
+        planted.rename(self.folder / "elsewhere")
+        planted.symlink_to(self.folder / "elsewhere")
+        self.assertNotEqual(self.evald("run", config, "--quiet").returncode, 0)
+        self.assertEqual(list((self.folder / "elsewhere").iterdir()), [])
+
+    @unittest.skipUnless(ROOT, "only root can give folders to another user")
+    def test_a_run_of_another_user_is_not_resumed(self):
+        self.make_suite(4, 4)
+        config = self.write_config(output={"dir": "runs", "name": "mine"})
+        self.run_done(config)
+        folder = self.folder / "runs" / "mine"
+        record = json.loads((folder / "run.json").read_text())
+        (folder / "run.json").write_text(json.dumps({**record, "state": "running"}))
+        os.chown(folder, OTHER, OTHER)
+        for arguments in (("--resume",), ("--resume", "mine")):
+            done = self.evald("run", config, "--quiet", *arguments)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"belongs to user {OTHER}, expected 0", done.stderr)
+        os.chown(folder, 0, 0)
+        self.run_done(config, "--resume", "mine")
+
+    def test_a_service_whose_folders_others_may_write_does_not_start(self):
+        for key in ("cache_dir", "staging.root"):
+            folder = self.folder / f"open-{key}"
+            folder.mkdir()
+            folder.chmod(0o777)
+            done = self.evald("serve", "--set", "listen=127.0.0.1:0", "--set", f"state_dir={self.folder / 'state'}",
+                              "--set", f"cache_dir={self.folder / 'cache'}", "--set", f"{key}={folder}", timeout=60)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"open-{key}: may be written by others (mode 777)", done.stderr)
+
     @unittest.skipUnless(ROOT, "only root can be another user")
     def test_without_a_home_nothing_goes_to_a_folder_that_anyone_could_have_made(self):
         self.make_suite(4, 4)

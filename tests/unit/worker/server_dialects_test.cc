@@ -246,8 +246,8 @@ TEST(SglangDialect, AnOlderServerIsRefused) {
   EXPECT_THAT(RefusalOf([&] { MakeSglangDialect()->Learn(script.AsCaller(), &facts); }),
               HasSubstr("this is SGLang 0.5.9; the oldest that evald drives is 0.5.23"));
   for (const char* fine : {"0.5.23", "0.5.23.post1", "0.6", "1.0.0rc1", "main"}) {
-    script.Add("/get_server_info", std::string(R"({"version":")") + fine +
-                                       R"(","max_running_requests":48})");
+    script.Add("/get_server_info",
+               std::string(R"({"version":")") + fine + R"(","max_running_requests":48})");
     EXPECT_NO_THROW(MakeSglangDialect()->Learn(script.AsCaller(), &facts)) << fine;
     EXPECT_EQ(facts.concurrency, 48);
   }

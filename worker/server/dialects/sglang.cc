@@ -11,8 +11,8 @@
 #include "evald/error.h"
 #include "worker/server/dialect.h"
 #include "worker/server/log_reason.h"
-#include "worker/server/server_version.h"
 #include "worker/server/server.h"
+#include "worker/server/server_version.h"
 
 namespace evald::server {
 namespace {

@@ -1,0 +1,136 @@
+"""The calls that evald makes (docs/task-code.md). Each takes the members of a message and gives those of the answer."""
+import inspect
+import platform
+from importlib import metadata
+
+from . import functions
+from .tables import Table, dataset_of, packed_until_full
+from .values import pack, unpack
+
+
+class AtDocument(Exception):
+    """A function's exception, and the number of the document on which it was thrown."""
+
+    def __init__(self, document, cause):
+        super().__init__(str(cause))
+        self.document, self.cause = document, cause
+
+
+class Calls:
+    def __init__(self, finder):
+        self.finder = finder
+        self.functions = {}
+        self.tables = {}
+        self.next_table = 1
+
+    def named(self, name):
+        call = getattr(self, "do_" + name, None)
+        if call is None:
+            raise ValueError(f"there is no call {name!r}")
+        return call
+
+    # -- functions
+
+    def do_load(self, folder, name, seed):
+        """Imports a function. Whatever its module draws at random while it is imported is drawn with the seed."""
+        if (folder, name) not in self.functions:
+            self.finder.know(folder)
+            functions.seed(seed)
+            self.functions[folder, name] = functions.load_function(folder, name)
+        return {"callable": callable(self.functions[folder, name])}
+
+    def function(self, names):
+        return self.functions[tuple(names)]
+
+    def do_about(self, packages):
+        """The versions of Python and of those packages that are installed."""
+        versions = {}
+        for package in packages:
+            try:
+                versions[package] = metadata.version(package)
+            except metadata.PackageNotFoundError:
+                pass
+        return {"python": platform.python_version(), "packages": versions}
+
+    # -- documents
+
+    def do_rows(self, rows, columns, table=None):
+        """Adds rows to a table of rows, or begins one."""
+        if table is None:
+            table = self.keep([])
+            self.tables[table] = (columns, [])
+        self.tables[table][1].extend(rows)
+        return {"table": table}
+
+    def do_process_docs(self, function, table, seed):
+        columns, rows = self.tables.pop(table)
+        functions.seed(seed)
+        return self.kept(self.function(function)(dataset_of(rows, columns)))
+
+    def do_documents(self, table):
+        """The rows as documents, for a task without process_docs."""
+        columns, rows = self.tables.pop(table)
+        return self.kept(dataset_of(rows, columns))
+
+    def do_samples(self, function, seed):
+        functions.seed(seed)
+        return self.kept(self.function(function)())
+
+    def do_read(self, table, first, count):
+        return {"values": packed_until_full(self.tables[table].part(first, count))}
+
+    def do_apply(self, function, table, first, count):
+        """The values of doc_to_text, doc_to_target or doc_to_choice."""
+        return {"values": packed_until_full(
+            self.each(self.function(function), self.tables[table].part(first, count), first))}
+
+    def do_drop(self, table):
+        self.tables.pop(table, None)
+        return {}
+
+    def keep(self, documents):
+        number, self.next_table = self.next_table, self.next_table + 1
+        self.tables[number] = documents
+        return number
+
+    def kept(self, documents):
+        if documents is None:
+            raise TypeError("the function gives None, expected documents")
+        table = Table(documents)
+        return {"table": self.keep(table), "count": len(table), "columns": table.columns()}
+
+    @staticmethod
+    def each(function, documents, first=0):
+        for number, document in enumerate(documents, first):
+            try:
+                value = function(document)
+            except Exception as error:
+                raise AtDocument(number, error) from error
+            yield value
+
+    # -- scoring
+
+    def do_process_results(self, function, documents, results):
+        call = self.function(function)
+        pairs = list(zip(map(unpack, documents), map(unpack, results)))
+        return {"values": [pack(value) for value in self.each(lambda pair: call(*pair), pairs)]}
+
+    def do_filter(self, function, responses, documents, settings):
+        """A step of a filter pipeline over many documents: a function of (responses, documents), or a Filter's class."""
+        step = self.function(function)
+        documents = [unpack(document) for document in documents]
+        responses = [unpack(one) for one in responses]
+        if inspect.isclass(step):
+            step = step(**settings).apply
+        filtered = list(step(responses, documents))
+        if len(filtered) != len(responses):
+            raise ValueError(f"the filter gives {len(filtered)} lists of responses for {len(responses)} documents")
+        return {"values": [pack(list(one) if isinstance(one, (map, filter)) else one) for one in filtered]}
+
+    def do_metric(self, function, arguments, settings):
+        call = self.function(function)
+        values = self.each(lambda one: call(**unpack(one), **settings), arguments)
+        return {"values": [pack(value) for value in values]}
+
+    def do_aggregate(self, function, items):
+        return {"value": pack(self.function(function)([unpack(item) for item in items]))}

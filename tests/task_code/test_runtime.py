@@ -1,0 +1,233 @@
+"""The process that runs the Python functions of tasks (task_code/runtime), and its stand-in for the package datasets."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+RUNTIME = ROOT / "task_code" / "runtime"
+GOLDEN = ROOT / "tests" / "golden" / "task_code" / "rows.json"
+sys.path.insert(0, str(RUNTIME))
+from evald_task import rows  # noqa: E402
+from row_operations import DRAWN, OPERATIONS, shown  # noqa: E402
+
+try:
+    import numpy  # noqa: F401
+except ImportError:
+    DRAWN = {}
+
+
+class Rows(unittest.TestCase):
+    def test_answers_are_those_of_the_package(self):
+        cases = json.loads(GOLDEN.read_text())
+        self.assertEqual(len(cases), 60)
+        for case in cases:
+            table = rows.Dataset.from_list(case["rows"])
+            for name, operation in {**OPERATIONS, **DRAWN}.items():
+                # Written as JSON, since 1 and 1.0 and True are equal in Python.
+                found = json.dumps(shown(lambda: operation(table)))
+                self.assertEqual(found, json.dumps(case["answers"][name]), (name, case["rows"]))
+
+    def test_nothing_changes_the_table_itself(self):
+        table = rows.Dataset.from_list([{"a": [1], "b": {"c": 2}}])
+        for row in table:
+            row["a"].append(5)
+            row["b"]["c"] = 7
+        table[0]["a"].append(6)
+        table["a"][0].append(6)
+        self.assertEqual(table.to_list(), [{"a": [1], "b": {"c": 2}}])
+
+    def test_what_is_not_served_is_said(self):
+        table = rows.Dataset.from_list([{"a": 1}])
+        with self.assertRaisesRegex(TypeError, "keep_everything is not served without the package 'datasets'"):
+            table.map(lambda row: row, keep_everything=True)
+        with self.assertRaisesRegex(KeyError, "Column b not in the dataset"):
+            table["b"]
+
+
+class Process:
+    """A process of the runtime, asked over two pipes."""
+
+    def __init__(self):
+        read_calls, self.calls = os.pipe()
+        self.answers, write_answers = os.pipe()
+        start = f"import sys; sys.path.insert(0, {str(RUNTIME)!r}); from evald_task.__main__ import main; main()"
+        self.process = subprocess.Popen([sys.executable, "-I", "-c", start, str(read_calls), str(write_answers)],
+                                        pass_fds=(read_calls, write_answers), stdout=subprocess.PIPE, text=True)
+        os.close(read_calls)
+        os.close(write_answers)
+        self.calls, self.answers = open(self.calls, "w"), open(self.answers)
+
+    def ask(self, call, **members):
+        self.calls.write(json.dumps({"call": call, **members}) + "\n")
+        self.calls.flush()
+        return json.loads(self.answers.readline())
+
+    def end(self):
+        self.calls.close()
+        said, _ = self.process.communicate(timeout=30)
+        self.answers.close()
+        return self.process.returncode, said
+
+
+class Calls(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.process = Process()
+        self.addCleanup(self.process.end)
+
+    def write(self, text, name="utils.py", folder=""):
+        path = pathlib.Path(self.folder, folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return str(path.parent)
+
+    def ask(self, call, **members):
+        answer = self.process.ask(call, **members)
+        self.assertIn("ok", answer, answer)
+        return answer["ok"]
+
+    def fault(self, call, **members):
+        answer = self.process.ask(call, **members)
+        self.assertIn("error", answer, answer)
+        return answer["error"]
+
+    def load(self, name, folder=None):
+        function = [folder or self.folder, name]
+        self.ask("load", folder=function[0], name=name, seed=7)
+        return function
+
+    def table(self, documents):
+        return self.ask("rows", rows=documents, columns=list(documents[0]))["table"]
+
+    def test_documents_are_processed_read_and_asked_for_their_texts(self):
+        self.write("""
+            def process_docs(dataset):
+                return dataset.filter(lambda doc: doc["n"] % 2).map(lambda doc: {"double": 2 * doc["n"]})
+            def doc_to_text(doc):
+                return f"{doc['n']} and {doc['double']}"
+            """)
+        process_docs, doc_to_text = self.load("utils.process_docs"), self.load("utils.doc_to_text")
+        table = self.table([{"n": i} for i in range(5)])
+        self.ask("rows", rows=[{"n": 5}], columns=["n"], table=table)
+        made = self.ask("process_docs", function=process_docs, table=table, seed=7)
+        self.assertEqual((made["count"], made["columns"]), (3, ["n", "double"]))
+        self.assertEqual(self.ask("read", table=made["table"], first=1, count=9)["values"],
+                         [[{"n": 3, "double": 6}], [{"n": 5, "double": 10}]])
+        self.assertEqual(self.ask("apply", function=doc_to_text, table=made["table"], first=0, count=3)["values"],
+                         [["1 and 2"], ["3 and 6"], ["5 and 10"]])
+
+    def test_long_answers_come_in_parts(self):
+        documents = self.ask("documents", table=self.table([{"text": "x" * 300_000} for _ in range(9)]))
+        read = self.ask("read", table=documents["table"], first=0, count=9)["values"]
+        self.assertEqual(len(read), 4)
+
+    def test_values_that_json_would_change_come_back_as_they_were(self):
+        self.write("""
+            import math
+            def process_results(doc, results):
+                return {"pair": (results[0], doc["n"]), "nan": math.nan, "set": {1}, "big": 1 << 70, 5: "five"}
+            def aggregate(items):
+                assert all(type(item) is dict and type(item["pair"]) is tuple and type(item["set"]) is set for item in items)
+                assert items[0]["big"] == 1 << 70 and math.isnan(items[0]["nan"]) and items[0][5] == "five"
+                return sum(item["pair"][1] for item in items) / len(items)
+            """)
+        process, aggregate = self.load("utils.process_results"), self.load("utils.aggregate")
+        values = self.ask("process_results", function=process, documents=[[{"n": 1}], [{"n": 2}]],
+                          results=[[["a"]], [["b"]]])["values"]
+        self.assertEqual(values[1][0], {"pair": ["b", 2], "nan": "nan", "set": [1], "big": str(1 << 70), "5": "five"})
+        self.assertEqual(len(values[1]), 2)
+        self.assertEqual(self.ask("aggregate", function=aggregate, items=values)["value"], [1.5])
+
+    def test_a_filter_is_a_function_or_a_class(self):
+        self.write("""
+            from lm_eval.filters.extraction import RegexFilter
+            def upper(resps, docs):
+                return [[text.upper() + str(doc["n"]) for text in texts] for texts, doc in zip(resps, docs)]
+            class Numbers(RegexFilter):
+                def __init__(self, ending, **settings):
+                    super().__init__(**settings)
+                    self.ending = ending
+                def apply(self, resps, docs):
+                    return map(lambda texts: [text + self.ending for text in texts], super().apply(resps, docs))
+            def short(resps, docs):
+                return resps[:1]
+            """)
+        documents, responses = [[{"n": 1}], [{"n": 2}]], [[["a 12", "b"]], [["c 3 4"]]]
+        ask = lambda name, **settings: self.ask("filter", function=self.load(name), responses=responses, documents=documents,
+                                                settings=settings)["values"]
+        self.assertEqual(ask("utils.upper"), [[["A 121", "B1"]], [["C 3 42"]]])
+        self.assertEqual(ask("utils.Numbers", ending="!", regex_pattern=r"(\d+)", group_select=-1), [[["12!", "[invalid]!"]], [["4!"]]])
+        wrong = self.fault("filter", function=self.load("utils.short"), responses=responses, documents=documents, settings={})
+        self.assertIn("1 lists of responses for 2 documents", wrong["message"])
+
+    def test_a_fault_names_file_line_and_document(self):
+        folder = self.write("""
+            def doc_to_text(doc):
+                return doc["absent"]
+            def none(dataset):
+                pass
+            """)
+        documents = self.ask("documents", table=self.table([{"absent": "here"}, {"absent": "there"}]))
+        self.ask("apply", function=self.load("utils.doc_to_text"), table=documents["table"], first=0, count=2)
+        documents = self.ask("documents", table=self.table([{"n": 1}]))
+        fault = self.fault("apply", function=self.load("utils.doc_to_text"), table=documents["table"], first=0, count=1)
+        self.assertEqual(fault, {"type": "KeyError", "message": "'absent'", "at": f"{folder}/utils.py:3", "document": 0})
+        fault = self.fault("process_docs", function=self.load("utils.none"), table=self.table([{"n": 1}]), seed=1)
+        self.assertIn("gives None, expected documents", fault["message"])
+
+    def test_a_module_that_is_missing_or_wrong_is_named(self):
+        folder = self.write("import no_such_package.inside\ndef f(doc): pass\n", "missing.py")
+        self.assertEqual(self.fault("load", folder=folder, name="missing.f", seed=1)["missing"], "no_such_package")
+        self.write("def f(doc:\n", "wrong.py")
+        fault = self.fault("load", folder=folder, name="wrong.f", seed=1)
+        self.assertEqual((fault["type"], fault["at"]), ("SyntaxError", f"{folder}/wrong.py:1"))
+        self.write("from datasets import interleave_datasets\n", "package.py")
+        self.assertIn("datasets", self.fault("load", folder=folder, name="package.f", seed=1)["message"])
+        self.write("f = 1\n", "empty.py")
+        self.assertIn("has no function 'g'", self.fault("load", folder=folder, name="empty.g", seed=1)["message"])
+
+    def test_modules_of_lm_eval_tasks_find_one_another(self):
+        root = "lm_eval/tasks/"
+        self.write("WORDS = ['a', 'b']\n", "common.py", root + "first")
+        folder = self.write("""
+            from lm_eval.tasks.first.common import WORDS
+            from .beside import more
+            def samples():
+                return [{"word": word} for word in WORDS + more]
+            """, folder=root + "second")
+        self.write("more = ['c']\n", "beside.py", root + "second")
+        made = self.ask("samples", function=self.load("utils.samples", folder), seed=1)
+        self.assertEqual(self.ask("read", table=made["table"], first=0, count=9)["values"], [[{"word": w}] for w in "abc"])
+
+    def test_what_is_drawn_is_the_same_each_time(self):
+        self.write("""
+            import random
+            def process_docs(dataset):
+                order = list(dataset)
+                random.shuffle(order)
+                return order
+            """)
+        drawn = []
+        for seed in (3, 3, 4):
+            made = self.ask("process_docs", function=self.load("utils.process_docs"),
+                            table=self.table([{"n": i} for i in range(20)]), seed=seed)
+            drawn.append(self.ask("read", table=made["table"], first=0, count=20)["values"])
+        self.assertEqual(drawn[0], drawn[1])
+        self.assertNotEqual(drawn[0], drawn[2])
+
+    def test_what_functions_print_is_no_answer(self):
+        self.write("print('imported')\ndef f(doc):\n    print('called')\n    return 1\n")
+        documents = self.ask("documents", table=self.table([{"n": 1}]))
+        self.assertEqual(self.ask("apply", function=self.load("utils.f"), table=documents["table"], first=0, count=1)["values"], [[1]])
+        self.assertEqual(self.process.end(), (0, "imported\ncalled\n"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
