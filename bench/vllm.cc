@@ -28,7 +28,10 @@ Json HarnessOnVllm(const Options& options, const EvalWork& work, const fs::path&
                   checkpoint.string(), "--data-dir", options.data_dir.string(), "--documents",
                   std::to_string(work.documents), "--trial-documents", "1"})
           .output;
-  return ParseJson(output.substr(output.find("{\"seconds\"")), script.string());
+  const size_t begin = output.find("{\"seconds\"");
+  if (begin == std::string::npos)
+    throw Error(ErrorKind::kInfrastructure, script.string() + " printed no result");
+  return ParseJson(output.substr(begin, output.find('\n', begin) - begin), script.string());
 }
 
 // A service on whose one worker runs come one after another.
@@ -37,7 +40,7 @@ class Warm {
   Warm(const Options& options, const fs::path& folder, const Json& engine)
       : folder_(folder), engine_(engine), service_(options.binaries / "evald", Written(folder)) {}
 
-  /// Seconds from the begin of the checkpoint's load to its first token.
+  /// Seconds from the begin of the checkpoint's load to its first answer, of one token, on disk.
   double FirstToken(const fs::path& checkpoint, Json* load) const {
     const Json config = {
         {"checkpoint", checkpoint.string()},
@@ -55,9 +58,13 @@ class Warm {
     if (now.at("state") != "done")
       throw Error(ErrorKind::kInfrastructure, "the run ended as " + ToLine(now));
     const Json timeline = Ask("GET", path + "/timeline");
-    const Json pull = SpansOf(timeline, "pull").at(0), answer = SpansOf(timeline, "generate").at(0);
-    *load = pull.at("args");
-    return (EndOf(answer) - pull.at("ts").get<double>()) / 1e6;
+    // A span of generation under 100 ms is not written. The answer is there before its scoring
+    // begins.
+    const std::vector<Json> pulls = SpansOf(timeline, "pull"), scores = SpansOf(timeline, "score");
+    if (pulls.empty() || scores.empty())
+      throw Error(ErrorKind::kInfrastructure, "no load or no score in " + ToLine(timeline));
+    *load = pulls[0].at("args");
+    return (scores[0].at("ts").get<double>() - pulls[0].at("ts").get<double>()) / 1e6;
   }
 
  private:
@@ -101,7 +108,8 @@ Result RunVllmChoice(const Options& options) {
   if (!fs::exists(options.data_dir))
     return Skipped(fmt::format("{}: no data; give --data-dir", options.data_dir.string()));
   const fs::path checkpoint = EngineCheckpoint(options);
-  const EvalWork work = {kChoiceTasks, options.quick ? 1 : 8, 0};
+  // The harness takes seconds for each choice.
+  const EvalWork work = {kChoiceTasks, options.quick ? 1 : 2, 0};
   const Json engine = VllmEngine(options, "float32");
   const EvalRun first(options, work, checkpoint, engine);
   Json baseline = HarnessOnVllm(options, work, checkpoint);

@@ -107,8 +107,7 @@ std::string AtWorkIn(const fs::path& path) {
 void RequireOwn(const fs::path& path) {
   const std::string foreign = WhyNotOwn(path);
   if (foreign.empty()) return;
-  throw Error(ErrorKind::kUsage,
-              fmt::format("{}: the run's folder {}", path.string(), foreign),
+  throw Error(ErrorKind::kUsage, fmt::format("{}: the run's folder {}", path.string(), foreign),
               "choose another output.name, or an output.dir that only you may write to");
 }
 

@@ -57,24 +57,42 @@ void Serving::StartServer(const std::filesystem::path& directory) {
 // Returns why the server has to be started anew; "" if the weights were exchanged.
 std::string Serving::TrySwap(const std::filesystem::path& directory) {
   std::string why_not;
-  const Scorer before = std::exchange(scorer_, Scorer());
+  Scorer before = std::exchange(scorer_, Scorer());
   try {
     server_.Swap(directory);
     ReadCheckpoint(directory);
-    Prepare();
-    if (before.offered() && !scorer_.offered()) why_not = scorer_.reason();
-    if (scorer_.offered() && scorer_.values() == before.values())
-      why_not = "the answers are those of the checkpoint before";
-    if (why_not.empty()) {
-      const parity::Report report = CheckParity();
-      if (report.outcome == parity::Report::Outcome::kDiffers) why_not = report.reason;
-    }
+    Greet();
+    why_not = WhyNotExchanged(std::move(before));
+    if (why_not.empty()) Probe();
   } catch (const Error& e) {
     why_not = e.message();
   }
   if (!why_not.empty())
     log::Warn("weights were to be exchanged: {}; the server is started anew", why_not);
   return why_not;
+}
+
+// Whether the server computes with the new weights. The parity check shows this best: it asks in
+// the ways that passed the self-test when the server started, and compares with evald's own engine.
+// If there is nothing to compare with, the self-test is made again.
+std::string Serving::WhyNotExchanged(Scorer before) {
+  using Outcome = parity::Report::Outcome;
+  constexpr const char* kStale = "the answers are those of the checkpoint before";
+  const bool scored = before.offered();
+  const std::vector<double> values = before.values();
+  const std::vector<std::optional<double>> compared = std::exchange(compared_, {});
+  scorer_ = std::move(before);
+  const parity::Report report = CheckParity();
+  if (report.outcome == Outcome::kDiffers) return report.reason;
+  if (report.outcome == Outcome::kAgrees) {
+    // Weights of two near steps may both be near enough, but do not give the same bits.
+    const bool stale = !compared_.empty() && compared_.size() <= compared.size() &&
+                       std::equal(compared_.begin(), compared_.end(), compared.begin());
+    return stale ? kStale : "";
+  }
+  scorer_ = JudgeScoring();
+  if (scored && !scorer_.offered()) return scorer_.reason();
+  return scorer_.offered() && scorer_.values() == values ? kStale : "";
 }
 
 void Serving::Load(const std::filesystem::path& directory) {
@@ -156,8 +174,12 @@ parity::Report Serving::CheckParity() {
     report = parity_.CheckTexts(
         [&](const std::string& prompt, int tokens) { return Continue(prompt, tokens); });
   } else {
-    report = parity_.Check(
-        [&](const std::vector<ScoreWindow>& windows) { return ScoresNow(scorer_, windows, post); });
+    compared_.clear();
+    report = parity_.Check([&](const std::vector<ScoreWindow>& windows) {
+      auto scores = ScoresNow(scorer_, windows, post);
+      compared_.insert(compared_.end(), scores.begin(), scores.end());
+      return scores;
+    });
   }
   report_["parity"] = report.ToJson();
   verdict_ = report.Summary();
@@ -189,15 +211,24 @@ void Serving::ReadCheckpoint(const std::filesystem::path& directory) {
   }
 }
 
-// A server that has just started, or has other weights: a first answer, and the self-test.
+// A server that has just started: a first answer, and the self-test.
 void Serving::Prepare() {
+  Greet();
+  scorer_ = JudgeScoring();
+  Probe();
+}
+
+// A server that has just started, or has other weights: what is sent to it, and a first answer.
+void Serving::Greet() {
   const ServerFacts& facts = server_.facts();
   setup_.style.model = facts.model;
   setup_.style.max_length = facts.max_length;
   setup_.style.stops_max =
       static_cast<size_t>(facts.stops_max > 0 ? facts.stops_max : options_.stops_max);
   WarmUp();
-  scorer_ = JudgeScoring();
+}
+
+void Serving::Probe() {
   determinism_.reset();
   if (!server_.dialect().Deterministic(options_, on_gpu())) return;
   determinism_ = ProbeDeterminism(&server_, setup_.style, tokenizer_.get());

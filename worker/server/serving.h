@@ -50,7 +50,10 @@ class Serving {
   void StartServer(const std::filesystem::path& directory);
   std::string TrySwap(const std::filesystem::path& directory);
   void ReadCheckpoint(const std::filesystem::path& directory);
+  std::string WhyNotExchanged(Scorer before);
   void Prepare();
+  void Greet();
+  void Probe();
   void WarmUp();
   Scorer JudgeScoring();
   parity::NumberType TypeOf(const std::filesystem::path& directory) const;
@@ -67,8 +70,9 @@ class Serving {
   Scorer scorer_;
   GenerationConfig end_tokens_only_;
   parity::ParityCheck parity_;
-  std::optional<Determinism> determinism_;  ///< none if the server was not to be deterministic
-  std::string verdict_;                     ///< of the last parity check
+  std::vector<std::optional<double>> compared_;  ///< the server's scores in the last parity check
+  std::optional<Determinism> determinism_;       ///< none if the server was not to be deterministic
+  std::string verdict_;                          ///< of the last parity check
   int starts_ = 0;
   Json report_ = Json::object();
 };
