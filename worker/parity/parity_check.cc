@@ -9,6 +9,7 @@ namespace evald::parity {
 namespace {
 
 constexpr size_t kQuickParts = 3;
+constexpr int kQuickShare = 10;  // an exchange of weights takes a tenth of a start, or less
 
 constexpr const char* kTextCauses =
     "see whether the server has the weights of this checkpoint and its tokenizer, adds the same "
@@ -65,7 +66,8 @@ void ParityCheck::Begin(const std::filesystem::path& directory, NumberType type,
   why_none_ = "switched off by `parity_seconds: 0`";
   if (budget_.count() <= 0) return;
   why_none_.clear();
-  task_ = {directory, type, threads_, budget_, quick ? kQuickParts : SIZE_MAX};
+  task_ = {directory, type, threads_, quick ? budget_ / kQuickShare : budget_,
+           quick ? kQuickParts : SIZE_MAX};
   thread_ = std::thread([this] {
     try {
       reference_ = ComputeReference(task_, &stop_);

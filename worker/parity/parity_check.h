@@ -54,8 +54,8 @@ class ParityCheck {
   ParityCheck& operator=(const ParityCheck&) = delete;
 
   /// Begins to compute the reference of a checkpoint for an engine that computes in `type`.
-  /// `quick`: only the short texts, for an engine that has passed with other weights of the same
-  /// shape.
+  /// `quick`: only the short texts, and a tenth of the budget, for an engine that has passed with
+  /// other weights of the same shape.
   void Begin(const std::filesystem::path& directory, NumberType type, bool quick);
   /// Waits for the reference, asks the engine, and compares. May be called again for the same
   /// checkpoint, as after a restart of the engine. Throws what `ask` throws.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
@@ -168,12 +170,17 @@ TEST_F(GenerationsFileTest, ASecondAnswerIsAnError) {
   EXPECT_THROW(file.Add(Text(1)), Error);
 }
 
-TEST_F(GenerationsFileTest, AFullDiskNamesThePath) {
-  // /dev/full refuses every write. The .part is a link to it.
-  fs::create_symlink("/dev/full", path_.string() + ".part");
-  PendingFile to_full(path_);
-  to_full.Append("x");
-  const Error e = Caught([&] { to_full.Flush(); });
+TEST_F(GenerationsFileTest, AWriteThatTheSystemRefusesNamesThePath) {
+  PendingFile refused(path_);
+  refused.Append("x");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  const Error e = Caught([&] { refused.Flush(); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
   EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
   EXPECT_THAT(e.what(), testing::HasSubstr(path_.string()));
 }
