@@ -11,6 +11,13 @@ std::vector<std::string> GpuUuids(const std::string& device) {
   return Split(device.substr(std::string(kGpuPrefix).size()), '+');
 }
 
+std::vector<std::string> PartsOf(const std::string& device) {
+  if (!IsGpu(device)) return {device};
+  std::vector<std::string> parts = GpuUuids(device);
+  for (std::string& part : parts) part.insert(0, kGpuPrefix);
+  return parts;
+}
+
 std::string GpuGroup(const std::vector<std::string>& gpus) {
   std::vector<std::string> uuids;
   for (const std::string& gpu : gpus) {

@@ -18,6 +18,9 @@ bool IsGpu(const std::string& device);
 /// The UUIDs of the GPUs that the name names, in its order; none for a processor.
 std::vector<std::string> GpuUuids(const std::string& device);
 
+/// The devices of which the name is made: each GPU by its own name, or the name itself.
+std::vector<std::string> PartsOf(const std::string& device);
+
 /// The name of several GPUs that have one worker together. Each of `gpus` names one GPU.
 std::string GpuGroup(const std::vector<std::string>& gpus);
 

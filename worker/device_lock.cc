@@ -74,12 +74,9 @@ fs::path DeviceLock::DefaultFolder() {
   return set != nullptr && set[0] != '\0' ? fs::path(set) : fs::path("/dev/shm/evald-devices");
 }
 
-DeviceLock::DeviceLock(const fs::path& folder, std::string device) {
+DeviceLock::DeviceLock(const fs::path& folder, const std::string& device) {
   MakeFolder(folder);
-  std::vector<std::string> parts;
-  for (const std::string& uuid : GpuUuids(device)) parts.push_back(kGpuPrefix + uuid);
-  if (parts.empty()) parts.push_back(std::move(device));
-  for (std::string& part : parts) {
+  for (std::string& part : PartsOf(device)) {
     const fs::path file = folder / FileName(part);
     files_.push_back({std::move(part), file, Open(file)});
   }

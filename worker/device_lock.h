@@ -17,7 +17,7 @@ class DeviceLock {
  public:
   /// A lock for `device` (base/device_name.h), not taken yet. Throws Error(kInfrastructure) if a
   /// file cannot be opened.
-  DeviceLock(const std::filesystem::path& folder, std::string device);
+  DeviceLock(const std::filesystem::path& folder, const std::string& device);
 
   /// Takes the lock: all GPUs, or none. Waits up to `patience` if another process holds a GPU.
   /// Returns false if that process still holds it then.

@@ -83,8 +83,7 @@ void RefuseUnfit(const DeviceRequest& request, const std::string& engine, GpuUse
 
 void RequireThere(const std::vector<std::string>& devices, const GpuListing& listing) {
   for (const std::string& device : devices) {
-    for (const std::string& uuid : GpuUuids(device)) {
-      const std::string id = kGpuPrefix + uuid;
+    for (const std::string& id : PartsOf(device)) {
       const bool there = std::any_of(listing.gpus.begin(), listing.gpus.end(),
                                      [&](const Gpu& gpu) { return gpu.id == id; });
       if (!there) ThrowNoGpu(id, listing);

@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import unittest
 
 from evald_case import QUICKSTART, scores
 from service_case import ServiceCase
@@ -17,6 +18,17 @@ class EngineCase(ServiceCase):
     LOG = ()  # nobody reads what is said
     TASKS = ("quickstart_code", "quickstart_math", "quickstart_choice")
     LIMIT = 12  # documents of each task
+
+    @staticmethod
+    def why_not():
+        """The reason for which the server cannot be used; empty if it can."""
+        return ""
+
+    @classmethod
+    def setUpClass(cls):
+        reason = cls.why_not()
+        if reason:
+            raise unittest.SkipTest(reason)
 
     def setUp(self):
         super().setUp()

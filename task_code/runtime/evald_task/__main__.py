@@ -39,8 +39,6 @@ def answer(calls, line):
     try:
         message = json.loads(line)
         return {"ok": calls.named(message.pop("call"))(**message)}
-    except RecursionError as error:
-        return {"error": {"type": "RecursionError", "message": str(error), "at": ""}}
     except Exception as error:
         return {"error": fault(error)}
 

@@ -57,8 +57,7 @@ class Calls:
     def do_rows(self, rows, columns, table=None):
         """Adds rows to a table of rows, or begins one."""
         if table is None:
-            table = self.keep([])
-            self.tables[table] = (columns, [])
+            table = self.keep((columns, []))
         self.tables[table][1].extend(rows)
         return {"table": table}
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/device_name.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "worker/native/backend.h"
@@ -20,7 +21,6 @@
 namespace evald::native::cuda {
 namespace {
 
-constexpr const char* kPrefix = "cuda:";
 constexpr int kSlots = 512;  // as many sequences as fit; they share each reading of the weights
 constexpr int kChunk = 8192;
 constexpr uint64_t kSpareShare = 50;  // 1 in so many bytes of memory stays free for the driver
@@ -54,7 +54,7 @@ class CudaBackend : public Backend {
     info->follows = true;
     info->concurrency = slots();
     info->device = fmt::format("native, {}{}", gpu_.name, fast);
-    info->device_id = kPrefix + gpu_.uuid;
+    info->device_id = kGpuPrefix + gpu_.uuid;
     info->driver = RuntimeVersions();
   }
 
@@ -82,7 +82,7 @@ class CudaBackend : public Backend {
     }
     report_ = loader_.Report();
     report_["pull_seconds"] = report_.value("seconds", 0.0);
-    report_["device"] = kPrefix + gpu_.uuid;
+    report_["device"] = kGpuPrefix + gpu_.uuid;
     report_["swapped"] = stays;
   }
 
@@ -147,7 +147,7 @@ class CudaBackend : public Backend {
     } catch (const DeviceError& e) {
       if (e.fault() != DeviceFault::kOutOfMemory || cache_->capacity() == 0) throw;
       ClearError();
-      log::Warn("{}{} has room for {} of {} pages of keys and values", kPrefix, gpu_.uuid,
+      log::Warn("{}{} has room for {} of {} pages of keys and values", kGpuPrefix, gpu_.uuid,
                 cache_->capacity(), wanted);
     }
   }
@@ -167,8 +167,8 @@ class CudaBackend : public Backend {
 GpuInfo GpuOf(const std::string& device) {
   std::vector<std::string> visible;
   for (const GpuInfo& gpu : ListGpus()) {
-    if (device == kPrefix + gpu.uuid) return gpu;
-    visible.push_back(kPrefix + gpu.uuid);
+    if (device == kGpuPrefix + gpu.uuid) return gpu;
+    visible.push_back(kGpuPrefix + gpu.uuid);
   }
   throw Error(ErrorKind::kInfrastructure,
               fmt::format("{} is not there; {}", device,
@@ -186,7 +186,7 @@ std::unique_ptr<Engine> MakeCudaEngine(const EngineOptions& options) {
 Json ListDevices() {
   Json devices = Json::array();
   for (const GpuInfo& gpu : ListGpus()) {
-    devices.push_back({{"id", kPrefix + gpu.uuid},
+    devices.push_back({{"id", kGpuPrefix + gpu.uuid},
                        {"name", gpu.name},
                        {"memory_bytes", gpu.memory_bytes},
                        {"numa_node", gpu.numa_node},
