@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -136,6 +139,32 @@ void FsyncDirectory(const fs::path& directory) {
   }
 }
 
+namespace {
+
+// umask(2) could only be asked by setting it, for all threads.
+mode_t Umask() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    unsigned value = 0;
+    if (word == "Umask:" && status >> std::oct >> value) return value;
+  }
+  return S_IWGRP | S_IWOTH;
+}
+
+}  // namespace
+
+int MakeFolder(const fs::path& folder, mode_t mode) {
+  // An ACL grants no more than the mode's bits of the group, so nobody but the owner enters yet.
+  if (::mkdir(folder.c_str(), 0700) != 0) return errno;
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info{};
+  if (!fd || ::fstat(fd.get(), &info) != 0) return errno;
+  ::fremovexattr(fd.get(), "system.posix_acl_default");  // mostly there is none
+  const mode_t wanted = (info.st_mode & 07000) | (mode & ~Umask());
+  if (wanted == (info.st_mode & 07777) || ::fchmod(fd.get(), wanted) == 0) return 0;
+  return errno == EPERM ? 0 : errno;  // a file system that has no modes
+}
+
 void MakeDirectories(const fs::path& directory) {
   std::error_code error;
   std::vector<fs::path> made;
@@ -143,13 +172,18 @@ void MakeDirectories(const fs::path& directory) {
        folder = folder.parent_path()) {
     made.push_back(folder);
   }
-  fs::create_directories(directory, error);
-  if (error || !fs::is_directory(directory)) {
-    const int number = error.value();
+  int number = 0;
+  for (auto folder = made.rbegin(); number == 0 && folder != made.rend(); ++folder) {
+    if (!folder->has_filename()) continue;  // "a/b/" and "a/b" are one folder
+    number = MakeFolder(*folder);
+    if (number == EEXIST && fs::is_directory(*folder, error)) number = 0;
+  }
+  if (number != 0 || !fs::is_directory(directory, error)) {
     const bool broken = number == ENOSPC || number == EDQUOT || number == EIO || number == ENOMEM;
     throw Error(broken ? ErrorKind::kInfrastructure : ErrorKind::kUsage,
                 fmt::format("{}: cannot create this folder: {}", directory.string(),
-                            error ? error.message() : "a file of that name is in the way"),
+                            number != 0 && number != EEXIST ? std::strerror(number)
+                                                            : "a file of that name is in the way"),
                 broken ? RemedyFor(number) : "choose a folder that you may write to");
   }
   // A power cut must not remove a folder whose content was fsynced.

@@ -60,6 +60,12 @@ void FsyncDirectory(const std::filesystem::path& directory);
 /// `directory`: kInfrastructure for a full or failing disk, otherwise kUsage.
 void MakeDirectories(const std::filesystem::path& directory);
 
+/// Makes one folder with the rights `mode` that the umask leaves, whatever default ACL the folder
+/// above has (acl(5)): where there is one, the kernel ignores the umask, and users that the ACL
+/// names could exchange what is in the folder. The new folder has no default ACL. Returns 0, or the
+/// errno of what failed: EEXIST if something of that name exists.
+int MakeFolder(const std::filesystem::path& folder, mode_t mode = 0777);
+
 /// A file that is written as `<path>.part` and becomes `path` on Commit(). If it is destroyed
 /// uncommitted it stays as `.part`, so that its whole lines can be resumed; Discard() removes it.
 /// One thread at a time.

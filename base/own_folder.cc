@@ -65,8 +65,8 @@ void Make(const fs::path& folder, std::string_view remedy) {
     missing.push_back(at);
   }
   for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
-    if (::mkdir(at->c_str(), kMode) != 0 && errno != EEXIST) {
-      const int number = errno;
+    const int number = MakeFolder(*at, kMode);
+    if (number != 0 && number != EEXIST) {
       if (number == ENOSPC || number == EDQUOT || number == EIO)
         ThrowErrno(*at, "make this folder", number);
       Refuse(folder, fmt::format("cannot be made: {}", std::strerror(number)), remedy);

@@ -89,6 +89,13 @@ struct Arrival {
   std::string name;
 };
 
+// Why a walk led nowhere, beside errno.
+enum class Lost {
+  kNot,   // it led somewhere
+  kGone,  // a part is not there, or is neither a file nor a folder
+  kLink,  // a link leads nowhere, or outside of the roots
+};
+
 class Walk {
  public:
   explicit Walk(const Roots& roots) : roots_(roots) {}
@@ -99,11 +106,17 @@ class Walk {
     return Go();
   }
 
+  // Whether the walk ended on the way along a link.
+  bool in_link() const { return own_parts_ != kNoLink; }
+
  private:
+  static constexpr size_t kNoLink = SIZE_MAX;
+
   std::optional<Arrival> Go() {
     while (!open_.empty()) {
       const std::string part = std::move(open_.back());
       open_.pop_back();
+      if (in_link() && open_.size() < own_parts_) own_parts_ = kNoLink;
       if (++steps_ > kStepsMax) {
         errno = ELOOP;
         return std::nullopt;
@@ -130,6 +143,7 @@ class Walk {
   }
 
   bool FollowLink(int link) {
+    if (!in_link()) own_parts_ = open_.size();
     char target[PATH_MAX];
     const ssize_t bytes = ::readlinkat(link, "", target, sizeof target);
     if (bytes <= 0 || bytes == sizeof target) return false;
@@ -190,20 +204,40 @@ class Walk {
   const Roots& roots_;
   Place place_;
   Parts open_;  // parts still to be followed, the next one last
+  // While the parts of a link are followed: how many parts of the path itself come after them
+  size_t own_parts_ = kNoLink;
   int jumps_ = 0;
   int steps_ = 0;
 };
 
-std::optional<Arrival> Arrive(const Roots& roots, const Place& from, const std::string& path) {
+std::optional<Arrival> Arrive(const Roots& roots, const Place& from, const std::string& path,
+                              Lost* lost = nullptr) {
   errno = path.size() >= PATH_MAX ? ENAMETOOLONG : ENOENT;
+  if (lost != nullptr) *lost = Lost::kGone;
   if (path.find('\0') != std::string::npos || path.size() >= PATH_MAX) return std::nullopt;
-  return Walk(roots).From(from, path);
+  Walk walk(roots);
+  std::optional<Arrival> arrival = walk.From(from, path);
+  if (lost != nullptr) *lost = arrival ? Lost::kNot : walk.in_link() ? Lost::kLink : Lost::kGone;
+  return arrival;
 }
 
-std::optional<Arrival> Arrive(const Roots& roots, const fs::path& path) {
-  if (path.is_absolute()) return Arrive(roots, {}, path.string());
+std::optional<Arrival> Arrive(const Roots& roots, const fs::path& path, Lost* lost = nullptr) {
+  if (path.is_absolute()) return Arrive(roots, {}, path.string(), lost);
   errno = ENOENT;
+  if (lost != nullptr) *lost = Lost::kGone;
   return std::nullopt;
+}
+
+// A file may be left out. A link to one that this service may not read is another matter: what is
+// read without the file is not what its owner meant.
+void RefuseLostLink(Lost lost, const fs::path& path) {
+  if (lost != Lost::kLink) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: a link on its way leads nowhere, or outside the folders that this "
+                          "service reads",
+                          PrintableLine(Shortened(path.string(), kShownBytesMax))),
+              "put the file itself there, or remove the link; the service's configuration lists "
+              "its folders under 'roots'");
 }
 
 // The folder that a walk led to; null, with the reason, if it led to none.
@@ -314,12 +348,22 @@ std::vector<fs::path> ReadRoots::folders() const {
 
 bool ReadRoots::HasFile(const fs::path& path) const {
   struct stat info{};
-  const bool known = anywhere() ? StatReadable(AT_FDCWD, path.string(), 0, &info)
-                                : StatArrival(Arrive(*roots_, path), &info);
-  return known && S_ISREG(info.st_mode);
+  if (anywhere()) {
+    return StatReadable(AT_FDCWD, path.string(), 0, &info) && S_ISREG(info.st_mode);
+  }
+  Lost lost = Lost::kNot;
+  const auto arrival = Arrive(*roots_, path, &lost);
+  RefuseLostLink(lost, path);
+  return StatArrival(arrival, &info) && S_ISREG(info.st_mode);
 }
 
-bool ReadRoots::HasFolder(const fs::path& path) const { return ReadFolder(path, *this).exists(); }
+bool ReadRoots::HasFolder(const fs::path& path) const {
+  if (anywhere()) return ReadFolder(path, *this).exists();
+  Lost lost = Lost::kNot;
+  const auto arrival = Arrive(*roots_, path, &lost);
+  RefuseLostLink(lost, path);
+  return arrival && arrival->name.empty();
+}
 
 UniqueFd ReadRoots::OpenFile(const fs::path& path) const {
   UniqueFd fd = anywhere() ? OpenRegular(AT_FDCWD, path.string(), kFileFlags)
@@ -399,12 +443,21 @@ bool ReadFolder::IsLink(const std::string& name) const {
 
 bool ReadFolder::HasFile(const std::string& name) const {
   struct stat info{};
+  RefuseIfLostLink(name);
   return Stat(name, &info) && S_ISREG(info.st_mode);
 }
 
 bool ReadFolder::HasFolder(const std::string& name) const {
   struct stat info{};
+  RefuseIfLostLink(name);
   return Stat(name, &info) && S_ISDIR(info.st_mode);
+}
+
+void ReadFolder::RefuseIfLostLink(const std::string& name) const {
+  if (!exists() || roots_.anywhere()) return;
+  Lost lost = Lost::kNot;
+  Arrive(*roots_.roots_, *place_, name, &lost);
+  RefuseLostLink(lost, path_ / name);
 }
 
 bool ReadFolder::Stat(const std::string& name, struct stat* info) const {

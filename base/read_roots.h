@@ -91,9 +91,12 @@ class ReadFolder {
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   const ReadRoots& roots() const { return roots_; }
 
+  /// Whether there is such a file or folder. With roots, these two throw if a link on the way leads
+  /// nowhere or outside: the file is meant to be there.
   bool HasFile(const std::string& name) const;
   bool HasFolder(const std::string& name) const;
-  /// The metadata of the file or folder `name`, with links followed. False if there is none.
+  /// The metadata of the file or folder `name`, with links followed. False if there is none, also
+  /// if a link leads nowhere.
   bool Stat(const std::string& name, struct stat* info) const;
   UniqueFd OpenFile(const std::string& name) const;
   std::string Read(const std::string& name, uint64_t bytes_max = UINT64_MAX) const;
@@ -106,6 +109,7 @@ class ReadFolder {
   bool IsLink(const std::string& name) const;
 
  private:
+  void RefuseIfLostLink(const std::string& name) const;
   static std::shared_ptr<const read_roots::Place> OpenAnywhere(int folder, const std::string& name,
                                                                int* failure);
 

@@ -59,8 +59,10 @@ void ListFiles(const ReadFolder& folder, const std::string& below, int depth, si
   if (++*folders > kFoldersMax)
     Fail(folder, fmt::format("the dataset has more than {} folders", kFoldersMax));
   for (const std::string& name : folder.Names(".", kFilesMax)) {
+    struct stat about{};
+    if (IsPassedOver(name) && (!folder.Stat(name, &about) || !S_ISDIR(about.st_mode))) continue;
     if (folder.HasFile(name)) {
-      if (!IsPassedOver(name)) files->push_back(below + name);
+      files->push_back(below + name);
     } else if (!name.starts_with(".") && !name.starts_with("__") && folder.HasFolder(name)) {
       ListFiles(folder.Folder(name), below + name + "/", depth + 1, folders, files);
     }

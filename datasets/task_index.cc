@@ -29,8 +29,8 @@ void FindYamlFiles(const ReadFolder& folder, int depth, std::vector<std::string>
   }
   for (const std::string& name : folder.Names(".", kEntriesMax)) {
     const fs::path path = folder / name;
-    if (folder.HasFile(name)) {
-      if (path.extension() == ".yaml") files->push_back(path.generic_string());
+    if (path.extension() == ".yaml" && folder.HasFile(name)) {
+      files->push_back(path.generic_string());
     } else if (name != "__pycache__" && name != ".ipynb_checkpoints" && !folder.IsLink(name)) {
       const ReadFolder inner = folder.Folder(name);
       if (inner.exists()) FindYamlFiles(inner, depth + 1, files);

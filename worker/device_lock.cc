@@ -33,7 +33,7 @@ std::string FileName(std::string device) {
   return device;
 }
 
-void MakeFolder(const fs::path& folder) {
+void MakeSharedFolder(const fs::path& folder) {
   if (::mkdir(folder.c_str(), kFolderMode) == 0) {
     ::chmod(folder.c_str(), kFolderMode);  // whatever the umask is
   } else if (errno != EEXIST) {
@@ -75,7 +75,7 @@ fs::path DeviceLock::DefaultFolder() {
 }
 
 DeviceLock::DeviceLock(const fs::path& folder, const std::string& device) {
-  MakeFolder(folder);
+  MakeSharedFolder(folder);
   for (std::string& part : PartsOf(device)) {
     const fs::path file = folder / FileName(part);
     files_.push_back({std::move(part), file, Open(file)});

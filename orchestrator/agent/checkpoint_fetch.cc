@@ -154,7 +154,7 @@ void CheckpointFetch::FetchInto(const fs::path& folder, const std::string& finge
   std::vector<Range> ranges;
   for (const File& file : files) {
     const fs::path path = folder / file.name;
-    fs::create_directories(path.parent_path());
+    MakeDirectories(path.parent_path());
     fds.emplace_back(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!fds.back()) ThrowErrno(path, "create", errno);
     if (::ftruncate(fds.back().get(), static_cast<off_t>(file.bytes)) != 0)

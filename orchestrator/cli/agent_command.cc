@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "base/open_files.h"
-#include "base/own_folder.h"
 #include "base/print.h"
 #include "base/text.h"
 #include "orchestrator/agent/agent.h"
@@ -88,7 +87,6 @@ AgentOptions OptionsOf(const Common& common, const Flags& flags) {
 }
 
 ExitStatus Work(const Common& common, const Flags& flags) {
-  DenyOthersWriting();
   AgentOptions options = OptionsOf(common, flags);
   RaiseOpenFiles(
       OpenFilesFor(options.devices.size() + static_cast<size_t>(options.metric_processes)));

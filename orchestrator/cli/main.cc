@@ -10,6 +10,7 @@
 
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/own_folder.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "orchestrator/cli/cli.h"
@@ -70,10 +71,13 @@ void AddOverrides(Command command, EvalOverrides* overrides) {
       .OneArgument();
   command.AddOption("--data-dir", &overrides->data_dir, "Where datasets lie (data_dir)")
       .Metavar("DIR");
+  command.AddFlag("--allow-task-code", &overrides->allow_task_code,
+                  "Run the Python code of task files, in a sandbox (task_code: allow)");
 }
 
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  DenyOthersWriting();
   CommandLine app("evald", "evald evaluates large-language-model checkpoints.");
   app.Version(std::string("evald ") + kEvaldVersion);
   app.NeedsCommand();

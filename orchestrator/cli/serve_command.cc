@@ -42,6 +42,7 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   options.threads = config.workers.threads;
   options.metric_processes = config.metrics.processes;
   options.sandbox = config.metrics.sandbox;
+  options.task_code = config.task_code;
   options.staging_root = config.staging.root;
   options.staging_keep = config.staging.keep_bytes;
   options.linger_s = config.linger_s;
@@ -87,7 +88,6 @@ ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
 }
 
 ExitStatus Serve(const Common& common, const Flags& flags) {
-  DenyOthersWriting();
   ServeConfig config = ReadServeConfig(flags.file, flags.set);
   ChooseWorkers(&config.workers, kAnyEngine, common.binaries);
   const uint64_t files = RaiseOpenFiles(kFilesNeeded);

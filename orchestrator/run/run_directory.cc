@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
@@ -162,12 +163,12 @@ RunDirectory RunDirectory::Create(const EvalConfig& config) {
   std::string name = FolderNameOf(base);
   for (int suffix = 2;; ++suffix) {
     run.path_ = config.output_dir / name;
-    std::error_code error;
-    if (fs::create_directory(run.path_, error)) break;
-    if (error) {
+    const int number = MakeFolder(run.path_);
+    if (number == 0) break;
+    if (number != EEXIST) {
       throw Error(ErrorKind::kUsage,
                   fmt::format("{}: cannot create the run's folder: {}", run.path_.string(),
-                              error.message()),
+                              std::strerror(number)),
                   "choose an output.dir that you may write to");
     }
     if (run.TakeRemains()) break;
@@ -352,9 +353,8 @@ void MakeTaskFolders(const fs::path& run, const std::vector<std::string>& tasks)
     MakeDirectories(run / kind);
     for (const std::string& task : tasks) {
       const fs::path folder = run / kind / FolderNameOf(task);
-      std::error_code error;
-      fs::create_directory(folder, error);
-      if (error) MakeDirectories(folder);  // says what is wrong
+      const int number = MakeFolder(folder);
+      if (number != 0) MakeDirectories(folder);  // says what is wrong
       CheckOwn(folder, task, &owners);
     }
     FsyncDirectory(run / kind);

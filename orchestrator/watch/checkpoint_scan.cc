@@ -113,7 +113,8 @@ std::vector<FoundCheckpoint> CheckpointScan::Scan(double now_s, const std::atomi
   seen_.clear();
   for (const std::string& name : folder.Names(".", kEntriesMax)) {
     if (ending != nullptr && *ending) break;
-    if (name[0] == '.' || !folder.HasFolder(name)) continue;
+    struct stat about{};
+    if (name[0] == '.' || !folder.Stat(name, &about) || !S_ISDIR(about.st_mode)) continue;
     if (!IsUtf8(name)) {  // no message, record or answer could name the checkpoint
       if (before.count(name) == 0) {
         log::Warn("{}: the folder '{}' is passed over: its name is not UTF-8; rename it",
@@ -123,7 +124,6 @@ std::vector<FoundCheckpoint> CheckpointScan::Scan(double now_s, const std::atomi
       continue;
     }
     const ReadFolder checkpoint = folder.Folder(name);
-    struct stat about{};
     if (!marker_.empty() && !checkpoint.Stat(marker_, &about)) continue;
     Seen& seen = seen_[name] = std::move(before[name]);
     if (IsWhole(checkpoint, now_s, &seen)) {

@@ -5,6 +5,7 @@ import pathlib
 import re
 import resource
 import stat
+import struct
 import subprocess
 import time
 import unittest
@@ -18,6 +19,16 @@ OTHER = 12345  # a user without an entry in the password database
 
 def mode(path):
     return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def give_to_other(folder):
+    """Gives a user all rights to what will be made in the folder: a default ACL, as by setfacl -d -m u:12345:rwx."""
+    entries = [(1, 7, 0xffffffff), (2, 7, OTHER), (4, 7, 0xffffffff), (0x10, 7, 0xffffffff), (0x20, 7, 0xffffffff)]
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    try:
+        os.setxattr(folder, "system.posix_acl_default", acl)
+    except OSError as error:
+        raise unittest.SkipTest("the file system has no ACLs") from error
 
 
 class Folders(EvaldCase):
@@ -38,6 +49,21 @@ class Folders(EvaldCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(f"{key}-open: may be written by others (mode 777)", done.stderr)
             self.assertIn(f"{key}_dir", done.stderr)
+
+    def test_a_run_may_be_written_by_its_user_only_whatever_umask_and_acl_grant(self):
+        """Whoever may write to the folder of a command at work can exchange the command's program."""
+        self.make_suite(4, 4)
+        (self.folder / "runs").mkdir()
+        (self.folder / "runs").chmod(0o1777)
+        give_to_other(self.folder / "runs")
+        before = os.umask(0)
+        try:
+            self.run_done(self.write_config())
+        finally:
+            os.umask(before)
+        written = list((self.folder / "runs").glob("*/**/*")) + list((self.folder / "runs").glob("*"))
+        self.assertTrue(written)
+        self.assertEqual([str(path) for path in written if not path.is_symlink() and mode(path) & 0o022], [])
 
     @unittest.skipUnless(ROOT, "only root can give folders to another user")
     def test_a_run_s_folder_of_another_user_is_not_taken(self):
@@ -127,6 +153,16 @@ class Modes(Service):
             run = self.submit(sums=4, choice=4)
         finally:
             os.umask(before)
+        self.wait_for("the end", lambda: self.state(run) == "done", 60)
+        written = list((self.folder / "runs").rglob("*"))
+        self.assertTrue(written)
+        self.assertEqual([str(path) for path in written if mode(path) & 0o022], [])
+
+    def test_runs_may_be_written_by_their_user_only_whatever_an_acl_grants(self):
+        (self.folder / "runs").mkdir()
+        give_to_other(self.folder / "runs")
+        self.serve()
+        run = self.submit(sums=4, choice=4)
         self.wait_for("the end", lambda: self.state(run) == "done", 60)
         written = list((self.folder / "runs").rglob("*"))
         self.assertTrue(written)

@@ -13,6 +13,7 @@ from service_case import Service
 
 SECRET = "TOP-SECRET-LINE"
 NOT_THERE = "is not there, or lies outside the folders that this service reads"
+LOST_LINK = "a link on its way leads nowhere, or outside the folders that this service reads"
 
 
 class Reach(Service):
@@ -48,7 +49,7 @@ class Reach(Service):
         for name in names:
             texts = [text.replace(str(name), "NAME") for text in texts]
         self.assertEqual(texts[0], texts[1])
-        self.assertIn("not there", texts[0])
+        self.assertRegex(texts[0], "not there|leads nowhere")
         self.assert_nothing_leaked()
 
     def assert_nothing_leaked(self):
@@ -128,8 +129,11 @@ class Reach(Service):
         (self.tasks / "dead").symlink_to(absent)
         self.same(includes("link"), includes("dead"), "link", "dead")
         (self.tasks / "reads.yaml").unlink()
-        (self.tasks / "linked.yaml").symlink_to(secret)  # a task file must not be such a link either
-        self.assertEqual(self.post()[0], 201)
+        # A task file must not be such a link either: the task of that name could be another folder's then.
+        for target in (secret, absent):
+            (self.tasks / "linked.yaml").symlink_to(target)
+            self.assertIn(LOST_LINK, self.words(self.post()))
+            (self.tasks / "linked.yaml").unlink()
 
     def test_task_files_and_checkpoints_and_watches(self):
         self.serve(roots=[str(self.tasks)])
@@ -159,7 +163,7 @@ class Reach(Service):
             self.words(answers[-1])
         texts = [self.words(answer) for answer in answers]
         self.assertEqual(texts[0], texts[1])
-        self.assertIn("no chat template", texts[0])
+        self.assertIn(LOST_LINK, texts[0])
         self.assert_nothing_leaked()
 
     def test_a_tokenizer(self):
@@ -169,13 +173,37 @@ class Reach(Service):
         config = checkpoint / "tokenizer_config.json"
         config.unlink(missing_ok=True)
         config.symlink_to(self.outside / "secret.txt")
-        status, body = self.post(checkpoint=str(checkpoint), engine={"name": "native"})
-        self.assertEqual(status, 201, body)
-        self.ended(body["id"])
+        self.assertIn(LOST_LINK, self.words(self.post(checkpoint=str(checkpoint), engine={"name": "native"})))
+        config.unlink()
         (checkpoint / "config.json").unlink()
         (checkpoint / "config.json").symlink_to(self.outside / "secret.txt")
-        self.assertIn("has no config.json", self.words(self.post(checkpoint=str(checkpoint), engine={"name": "native"})))
+        self.assertIn(LOST_LINK, self.words(self.post(checkpoint=str(checkpoint), engine={"name": "native"})))
         self.assert_nothing_leaked()
+
+    def test_a_file_that_may_be_left_out_is_not_left_out_if_it_is_a_link(self):
+        """Without the file the run would compute something else than its owner meant, and say nothing."""
+        checkpoint = self.tasks / "checkpoint"
+        shutil.copytree(QUICKSTART / "checkpoints" / "step-00100", checkpoint)
+        data = self.tasks / "data"
+        data.mkdir()
+        shutil.copy(self.tasks / "sums.jsonl", data / "test-1.jsonl")
+        text = (self.tasks / "sums.yaml").read_text().replace("task: sums", "task: reads")
+        text = "".join(line + "\n" for line in text.splitlines() if not line.startswith(("dataset_", "  ")) or "metric" in line)
+        (self.tasks / "reads.yaml").write_text(f"dataset_path: ./data\n{text}")
+        self.serve(roots=[str(self.tasks)])
+        ask = lambda: self.post(checkpoint=str(checkpoint), tasks=["reads"], engine={"name": "native"}, chat_template=False)
+        status, body = ask()
+        self.assertEqual((status, self.ended(body["id"])["state"]), (201, "done"), body)
+        for link in (data / "test-2.jsonl", checkpoint / "generation_config.json", checkpoint / "tokenizer_config.json",
+                     checkpoint / "additional_chat_templates"):
+            with self.subTest(link=link):
+                kept = link.read_bytes() if link.is_file() else None
+                link.unlink(missing_ok=True)
+                link.symlink_to(self.outside / "secret.jsonl")
+                self.assertIn(LOST_LINK, self.words(ask()))
+                link.unlink()
+                if kept is not None:
+                    link.write_bytes(kept)
 
     def test_a_checkpoint_that_is_exchanged_while_it_waits(self):
         for name, folder in (("inside", self.tasks), ("outside", self.outside)):
@@ -200,6 +228,7 @@ class Reach(Service):
         self.serve(roots=[str(self.tasks)])
         rules = [{"task": "sums", "metric": "exact_match", "max_drop": 0.1}]
         (self.tasks / "baseline").symlink_to(self.outside)
+        (self.tasks / "nothing").symlink_to(self.folder / "absent")
         self.same(self.post(gates={"baseline": str(self.tasks / "baseline"), "rules": rules}),
                   self.post(gates={"baseline": str(self.tasks / "nothing"), "rules": rules}),
                   self.tasks / "baseline", self.tasks / "nothing")

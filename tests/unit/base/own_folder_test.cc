@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
+#include "base/file.h"
 #include "evald/error.h"
 #include "tests/unit/support/caught.h"
 #include "tests/unit/support/temporary_folder.h"
@@ -53,6 +55,35 @@ TEST_F(OwnFolder, IsMadeForItsUserOnlyWithWhatIsMissingAbove) {
   ::umask(before);
   for (const char* name : {"a", "a/b", "a/b/c"}) EXPECT_EQ(ModeOf(scratch_ / name), 0700u) << name;
   MakeOwnFolder(scratch_ / "a" / "b" / "c" / "", "");
+}
+
+// A default ACL (acl(5)) of the folder above takes the place of the umask.
+TEST_F(OwnFolder, NewFoldersGrantNothingThatADefaultAclGrants) {
+  const fs::path above = Make("above", 0755);
+  struct Entry {
+    uint16_t tag, rights;
+    uint32_t id;
+  };
+  constexpr uint32_t kNoId = 0xffffffff;
+  struct {
+    uint32_t version = 2;
+    Entry entries[5] = {
+        {1, 7, kNoId}, {2, 7, kOther}, {4, 7, kNoId}, {0x10, 7, kNoId}, {0x20, 7, kNoId}};
+  } acl;  // u::rwx u:other:rwx g::rwx m::rwx o::rwx
+  if (::setxattr(above.c_str(), "system.posix_acl_default", &acl, sizeof acl, 0) != 0)
+    GTEST_SKIP() << "the file system has no ACLs";
+  fs::create_directory(above / "plain");
+  EXPECT_EQ(ModeOf(above / "plain"), 0777u);  // what the kernel does
+  MakeDirectories(above / "a" / "b");
+  MakeOwnFolder(above / "own", "");
+  EXPECT_EQ(MakeFolder(above / "one"), 0);
+  EXPECT_EQ(MakeFolder(above / "one"), EEXIST);
+  std::ofstream(above / "a" / "b" / "file") << "x";
+  for (const char* name : {"a", "a/b", "one", "own", "a/b/file"}) {
+    EXPECT_EQ(ModeOf(above / name) & 0022u, 0u) << name;
+    EXPECT_EQ(::getxattr((above / name).c_str(), "system.posix_acl_default", nullptr, 0), -1)
+        << name;
+  }
 }
 
 TEST_F(OwnFolder, OneThatOthersMayReadStaysOrIsMadePrivate) {

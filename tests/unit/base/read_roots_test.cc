@@ -98,11 +98,43 @@ TEST_F(ReadRootsTest, SaysTheSameOfWhatIsOutsideAndOfWhatIsNotThere) {
         folder_ / "outside" / "secret", folder_ / "outside" / "absent", folder_ / "rooted" / "x",
         fs::path("/dev/zero"), fs::path("/proc/self/environ"), fs::path("file"), fs::path()}) {
     EXPECT_EQ(Refusal(Roots(), path), absent) << path;
-    EXPECT_FALSE(Roots().HasFile(path)) << path;
   }
   EXPECT_FALSE(Roots().HasFolder(folder_ / "outside"));
-  EXPECT_FALSE(Roots().HasFolder(root_ / "folder"));
   EXPECT_TRUE(Roots().HasFolder(root_ / "sub"));
+}
+
+// A file that may be left out is not left out if a link stands for it.
+TEST_F(ReadRootsTest, ALinkThatIsNotFollowedIsNoAbsentFile) {
+  fs::create_symlink(folder_ / "outside" / "secret", root_ / "absolute");
+  fs::create_symlink("../outside/secret", root_ / "relative");
+  fs::create_symlink("../outside/nothing", root_ / "dangling");
+  fs::create_symlink("loop", root_ / "loop");
+  fs::create_symlink("relative", root_ / "chain");
+  fs::create_symlink("sub/absent", root_ / "within");
+  fs::create_directory_symlink(folder_ / "outside", root_ / "folder");
+  fs::create_directory_symlink("sub", root_ / "alias");
+  const ReadFolder root(root_, Roots());
+  const auto refusal = [&](const std::string& name) {
+    std::string text = RefusalOf([&] { root.HasFile(name); });
+    EXPECT_EQ(text, RefusalOf([&] { root.HasFolder(name); })) << name;
+    EXPECT_EQ(text, RefusalOf([&] { Roots().HasFile(root_ / name); })) << name;
+    EXPECT_EQ(text, RefusalOf([&] { Roots().HasFolder(root_ / name); })) << name;
+    struct stat info{};
+    EXPECT_FALSE(root.Stat(name, &info)) << name;
+    return text.erase(0, (root_ / name).string().size());
+  };
+  const std::string told = refusal("absolute");
+  EXPECT_NE(told.find("a link on its way leads nowhere, or outside"), std::string::npos) << told;
+  for (const char* name : {"relative", "dangling", "loop", "chain", "within", "folder/secret",
+                           "folder/nothing", "alias/../relative"}) {
+    EXPECT_EQ(refusal(name), told) << name;
+  }
+  // These say nothing of a file that is not there.
+  for (const char* name :
+       {"absent", "alias/absent", "sub/absent", "file/part", "../outside/secret"})
+    EXPECT_FALSE(root.HasFile(name)) << name;
+  EXPECT_TRUE(root.HasFile("alias/deep"));
+  EXPECT_FALSE(ReadFolder(root_).HasFile("dangling"));
 }
 
 // A path through a folder outside and back. The answer does not depend on the existence of that
