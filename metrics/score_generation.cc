@@ -31,6 +31,7 @@ class GenerateUntil : public ProcessResults {
       }
       runs_code_ = runs_code_ || rule.runs_code;
       takes_any_ = takes_any_ || rule.scores_nothing;
+      rules_.emplace_back(&rule, spec);
     }
   }
 
@@ -45,7 +46,8 @@ class GenerateUntil : public ProcessResults {
           target.is_string() || target.is_array() ? Iterate(target) : std::vector<Json>{target};
       const bool texts = std::all_of(targets.begin(), targets.end(),
                                      [](const Json& one) { return one.is_string(); });
-      if (targets.empty() || !texts) RefuseTarget(document, "text or a list of texts");
+      if ((targets.empty() || !texts) && !AllTake(targets))
+        RefuseTarget(document, "text or a list of texts");
     } else if (runs_code_ && !document.target.is_string()) {
       RefuseTarget(document, "the text of a test");
     }
@@ -63,6 +65,14 @@ class GenerateUntil : public ProcessResults {
   }
 
  private:
+  // Whether each metric scores a list of targets without text.
+  bool AllTake(const Json& targets) const {
+    return std::all_of(rules_.begin(), rules_.end(), [&](const auto& rule) {
+      return rule.first->takes_targets != nullptr &&
+             rule.first->takes_targets(rule.second, targets);
+    });
+  }
+
   Json Gold(const PreparedDocument& document, const Json& result) const {
     const Json& target = document.target;
     if (!document.choices.is_null()) return ChoiceText(document);
@@ -104,6 +114,7 @@ class GenerateUntil : public ProcessResults {
   bool takes_any_ = false;  // any target and any response
   bool runs_code_ = false;
   std::vector<TextScorer> scorers_;
+  std::vector<std::pair<const TextRule*, MetricSpec>> rules_;
   std::vector<std::string> names_;
 };
 

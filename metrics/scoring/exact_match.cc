@@ -49,6 +49,16 @@ class ExactMatch {
   // The score of one prediction for each reference; the lists have equal length, at least 1.
   double Score(std::vector<std::string> predictions, std::vector<std::string> references) const;
 
+  // Whether a list of targets that holds no text is scored: none of them equals the answer. The
+  // arguments left out here fail on numpy's arrays of numbers, of which an empty list is one.
+  bool ScoresAsUnequal(const Json& targets) const {
+    const bool numbers = std::all_of(targets.begin(), targets.end(), [](const Json& target) {
+      return target.is_number() || target.is_boolean();
+    });
+    return targets.empty() ? !ignore_case_ && !ignore_punctuation_ && !ignore_numbers_
+                           : numbers && plain();
+  }
+
   // Whether only whole equality counts, so that values other than text can be compared, too.
   bool plain() const {
     return ignored_.empty() && !ignore_case_ && !ignore_punctuation_ && !ignore_numbers_;
@@ -112,11 +122,14 @@ TextScorer MakeExactMatch(const TaskDefinition& task, const MetricSpec& spec, Co
   const auto match = std::make_shared<const ExactMatch>(spec.kwargs);
   if (task.multiple_target) {
     return [match](const TextAnswer& answer, Json* metrics, Json*) {
-      const std::vector<std::string> golds = TextsOf(answer.gold, "exact_match, the target");
-      if (golds.empty() || !answer.result.is_string()) {
-        throw Error(ErrorKind::kInput,
-                    "exact_match with several targets takes one text and at least one target");
+      if (!answer.result.is_string()) {
+        throw Error(ErrorKind::kInput, "exact_match with several targets takes one text");
       }
+      if (match->ScoresAsUnequal(answer.gold)) {
+        (*metrics)["exact_match"] = 0.0;
+        return;
+      }
+      const std::vector<std::string> golds = TextsOf(answer.gold, "exact_match, the target");
       const std::vector<std::string> predictions(golds.size(), answer.result.get<std::string>());
       (*metrics)["exact_match"] = match->Score(predictions, golds) > 0.0 ? 1.0 : 0.0;
     };
@@ -133,6 +146,10 @@ TextScorer MakeExactMatch(const TaskDefinition& task, const MetricSpec& spec, Co
                                          TextsOf(answer.gold, "exact_match, the target")[0]);
     (*metrics)["exact_match"] = match->Score(predictions, golds);
   };
+}
+
+bool TakesTargets(const MetricSpec& spec, const Json& targets) {
+  return ExactMatch(spec.kwargs).ScoresAsUnequal(targets);
 }
 
 // Whether the gold continuation is the greedy one. A negative label counts from the end.
@@ -162,7 +179,7 @@ void CheckRange(const PreparedDocument&, const GoldLabels& gold, size_t choices)
 extern constinit const Metric kExactMatchMetric = {
     .name = "exact_match",
     .aggregation = "mean",
-    .text = TextRule{.make = MakeExactMatch},
+    .text = TextRule{.takes_targets = TakesTargets, .make = MakeExactMatch},
     .choice = ChoiceRule{.check = CheckRange, .score = GoldIsGreedy},
 };
 

@@ -32,6 +32,8 @@ struct TextRule {
   ValueForm gives = ValueForm::kNumber;
   bool runs_code = false;       ///< the target is the text of a test
   bool scores_nothing = false;  ///< any target and any response will do
+  /// Whether a list of targets that holds no text is scored; null if it never is.
+  bool (*takes_targets)(const MetricSpec& spec, const Json& targets) = nullptr;
   /// For a metric that names its values itself: what each name begins with.
   const char* value_prefix = nullptr;
   /// The names of its values for any document; null if that is the metric's name.

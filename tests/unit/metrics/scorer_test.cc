@@ -189,6 +189,30 @@ TEST(Scorer, MutualInformationTakesAListOfOneLabel) {
   }
 }
 
+// Recorded from lm_eval 0.4.13: numpy finds no text equal to a number, and nothing in an empty
+// list. Its arguments fail on lists without text.
+TEST(Scorer, AListOfTargetsWithoutTextIsUnequal) {
+  TaskDefinition task = test::AnswerTask();
+  task.multiple_target = true;
+  const auto check = [&](const Json& kwargs, const Json& target) {
+    task.metrics = {{"exact_match", "", "mean", true, kwargs}};
+    const auto results = MakeGenerationResults(task, nullptr);
+    PreparedDocument document = Document("");
+    document.target = target;
+    results->Check(document);
+    return results->Run(document, {"1"}, nullptr)["exact_match"].get<double>();
+  };
+  const Json none = Json::object();
+  EXPECT_EQ(check(none, Json::array()), 0.0);
+  EXPECT_EQ(check({{"regexes_to_ignore", {"x"}}}, Json::array()), 0.0);
+  EXPECT_EQ(check(none, {1, 2.5, true}), 0.0);
+  EXPECT_EQ(check(none, {"0", "1"}), 1.0);
+  EXPECT_THROW(check({{"ignore_case", true}}, Json::array()), Error);
+  EXPECT_THROW(check({{"regexes_to_ignore", {"x"}}}, {1, 2}), Error);
+  EXPECT_THROW(check(none, {"1", 1}), Error);
+  EXPECT_THROW(check(none, {nullptr}), Error);
+}
+
 TEST(Scorer, ScoresOddGenerations) {
   const Scorer scorer(test::AnswerTask(), nullptr);
   const auto score = [&](const std::string& text) {
