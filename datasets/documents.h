@@ -19,6 +19,8 @@ struct Documents {
   std::vector<Json> rows;
   std::vector<std::string> where;    ///< the place of each row: "file:line"
   std::vector<std::string> columns;  ///< the keys of the rows
+  /// As PreparedDocument::python, for each row; empty if that is null for all
+  std::vector<Json> python;
 };
 
 /// Selects the rows whose integer `field` lies in [from, to].

@@ -72,38 +72,41 @@ const std::map<std::string, OneDocFunction>& DocFunctions() {
 
 template <typename Function>
 Function Find(const std::map<std::string, Function>& known, const std::string& name,
-              const std::string& where, const char* use) {
+              const std::string& where) {
   const auto found = known.find(name);
   if (found != known.end()) return found->second;
-  std::vector<std::string> names;
-  for (const auto& item : known) names.push_back(item.first);
-  RefuseFunction(where + ": ", name, "is not implemented", names,
-                 fmt::format("known for {}: ", use));
+  RefuseTaskFunction(name, where);
 }
 
 }  // namespace
 
-void CheckSamplesFunction(const std::string& name, const std::string& where) {
-  Find(SamplesFunctions(), name, where, "fewshot_config.samples");
+bool IsBuiltinSamplesFunction(const std::string& name) {
+  return SamplesFunctions().count(name) != 0;
 }
-void CheckProcessDocsFunction(const std::string& name, const std::string& where) {
-  Find(ProcessFunctions(), name, where, "process_docs");
-}
-void CheckDocFunction(const std::string& name, const std::string& where) {
-  Find(DocFunctions(), name, where, "doc_to_text, doc_to_target and doc_to_choice");
+bool IsBuiltinProcessDocs(const std::string& name) { return ProcessFunctions().count(name) != 0; }
+bool IsBuiltinDocFunction(const std::string& name) { return DocFunctions().count(name) != 0; }
+
+void RefuseTaskFunction(const std::string& name, const std::string& where) {
+  std::vector<std::string> names;
+  for (const auto& item : SamplesFunctions()) names.push_back(item.first);
+  for (const auto& item : ProcessFunctions()) names.push_back(item.first);
+  for (const auto& item : DocFunctions()) names.push_back(item.first);
+  RefuseFunction(where + ": ", name, "is not built in", names,
+                 "let evald run the Python code of task files in a sandbox with 'task_code: allow' "
+                 "or --allow-task-code (docs/task-code.md); built in are: ");
 }
 
 std::vector<Json> FewshotSamples(const std::string& name, const std::string& where) {
-  return Find(SamplesFunctions(), name, where, "fewshot_config.samples")();
+  return Find(SamplesFunctions(), name, where)();
 }
 
 std::vector<Json> ProcessDocs(const std::string& name, std::vector<Json> docs,
                               const std::string& where) {
-  return Find(ProcessFunctions(), name, where, "process_docs")(std::move(docs));
+  return Find(ProcessFunctions(), name, where)(std::move(docs));
 }
 
 Json DocFunction(const std::string& name, const Json& doc, const std::string& where) {
-  return Find(DocFunctions(), name, where, "doc_to_text, doc_to_target and doc_to_choice")(doc);
+  return Find(DocFunctions(), name, where)(doc);
 }
 
 }  // namespace evald

@@ -25,9 +25,12 @@ std::vector<Json> ProcessDocs(const std::string& name, std::vector<Json> docs,
 /// FewshotSamples.
 Json DocFunction(const std::string& name, const Json& doc, const std::string& where);
 
-/// Each of these throws, like the function itself, if `name` is unknown.
-void CheckSamplesFunction(const std::string& name, const std::string& where);
-void CheckProcessDocsFunction(const std::string& name, const std::string& where);
-void CheckDocFunction(const std::string& name, const std::string& where);
+/// Whether evald has implemented the function of this name.
+bool IsBuiltinSamplesFunction(const std::string& name);
+bool IsBuiltinProcessDocs(const std::string& name);
+bool IsBuiltinDocFunction(const std::string& name);
+
+/// Throws Error(kInput) for a function that is not built in, and names those that are.
+[[noreturn]] void RefuseTaskFunction(const std::string& name, const std::string& where);
 
 }  // namespace evald

@@ -1,14 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <set>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "datasets/command_task.h"
 #include "datasets/documents.h"
+#include "datasets/function_values.h"
 #include "datasets/functions.h"
 #include "datasets/leaf_task.h"
 #include "datasets/prompts.h"
@@ -18,6 +22,8 @@
 #include "evald/task_limits.h"
 #include "prepared/cache.h"
 #include "prepared/prepared_task.h"
+#include "python/moment.h"
+#include "python/value.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -27,6 +33,8 @@ namespace {
 /// further settings are under "settings". 3: columns have types; keys and data files' hashes are
 /// SHA-256, and the files' endings count.
 constexpr int kFormatVersion = 3;
+
+constexpr int64_t kBatch = 1024;  // documents of one call of a function
 
 // ".jsonl", ".csv.gz": the ending of a data file's name decides how it is read.
 std::string EndingOf(const fs::path& path) {
@@ -51,6 +59,14 @@ PromptOptions PromptsOf(const LeafTask::State& task, PromptOptions prompts) {
         prompts.chat->WithArguments({{"enable_thinking", *task.enable_thinking}}));
   }
   return prompts;
+}
+
+// Rows as Python functions get them: dates as text.
+std::vector<Json> PlainRows(const std::vector<Json>& rows) {
+  std::vector<Json> plain;
+  plain.reserve(rows.size());
+  for (const Json& row : rows) plain.push_back(python::PlainDates(row));
+  return plain;
 }
 
 // One leaf task with its data.
@@ -83,6 +99,7 @@ class Preparation {
                     {"fewshot_seed", options_.fewshot_seed},
                     {"limit", Limit()}};
     AddPrompts(&content);
+    if (!code_.is_null()) content["code"] = code_;
     for (const Json& file : files_) {
       Json entry = file;
       entry.erase("file");
@@ -106,10 +123,10 @@ class Preparation {
   TaskDefinition Describe() {
     LoadDocuments();
     return AtDocument(0, [&] {
-      const PromptBuilder builder(config_, prompts_, documents_.columns, Documents{},
-                                  options_.fewshot_seed, documents_.rows.front());
+      const PromptBuilder builder(config_, prompts_, documents_.columns, {}, options_.fewshot_seed,
+                                  DocumentAt(0));
       TaskDefinition task = Define(builder);
-      CheckOf(task)(builder.Document(0, documents_.rows.front()));
+      CheckOf(task)(builder.Document(0, DocumentAt(0)));
       return task;
     });
   }
@@ -119,13 +136,13 @@ class Preparation {
     const std::string key = Key();
     const fs::path folder = options_.cache_dir / "prepared" / key;
     if (options_.holds) options_.holds(key);
-    if (IsPrepared(folder)) return folder;
+    if (IsPrepared(folder) && ReadsTheSameFiles(folder)) return folder;
     LoadDocuments();
-    Documents fewshot = LoadFewshot();
+    FewshotDocuments fewshot = LoadFewshot();
     Doing("writing", "prompts");
     PromptBuilder builder = AtDocument(0, [&] {
       return PromptBuilder(config_, prompts_, documents_.columns, std::move(fewshot),
-                           options_.fewshot_seed, documents_.rows.front());
+                           options_.fewshot_seed, DocumentAt(0));
     });
     const TaskDefinition task = Define(builder);
     const DocumentCheck check = AtDocument(0, [&] { return CheckOf(task); });
@@ -134,19 +151,52 @@ class Preparation {
       CheckCancelled();
       std::vector<Request> requests;
       const PreparedDocument document = AtDocument(static_cast<size_t>(i), [&] {
-        PreparedDocument built =
-            builder.Build(i, documents_.rows[static_cast<size_t>(i)], &requests);
+        PreparedDocument built = builder.Build(i, DocumentAt(static_cast<size_t>(i)), &requests);
+        if (!documents_.python.empty()) built.python = documents_.python[static_cast<size_t>(i)];
         check(built);
         RequireFewAnswers(requests.size(), task.repeats);
         return built;
       });
       AtDocument(static_cast<size_t>(i), [&] { writer.Add(document, requests); });
     }
+    if (!code_.is_null()) KeepCode(task, &writer);
     writer.Finish();
     return folder;
   }
 
  private:
+  // Keeps all files that the functions have used, some of which they opened only while they ran,
+  // and says so in the task.
+  void KeepCode(TaskDefinition task, PreparedTaskWriter* writer) const {
+    task.sources["code"] = options_.code->Used(code_functions_);
+    Json files = Json::object();
+    for (const auto& [path, hash] : task.sources["code"]["files"].items()) {
+      const std::string content = options_.code->File(path).content;
+      if (Sha256Hex(content) != hash) {
+        throw Error(ErrorKind::kInput,
+                    fmt::format("{}: the file changed while it was used", path), "try again");
+      }
+      files[path] = ToLatin1(content);
+    }
+    writer->SetTask(ToJson(task));
+    writer->SetCode(
+        {{"files", std::move(files)}, {"roots", options_.code->roots()}, {"seed", Seed()}});
+  }
+
+  // Whether the files that the functions opened while they ran, which the key does not name, are
+  // what they were. If not, the prepared task is removed, to be prepared again.
+  bool ReadsTheSameFiles(const fs::path& folder) const {
+    if (code_.is_null()) return true;
+    const Json& at_key = code_.at("files");
+    const Json task = PreparedTask(folder).task();
+    for (const auto& [path, hash] : task.at("sources").at("code").at("files").items()) {
+      if (at_key.contains(path) || Sha256Hex(options_.code->File(path).content) == hash) continue;
+      RemovePrepared(folder);
+      return false;
+    }
+    return true;
+  }
+
   DocumentCheck CheckOf(const TaskDefinition& task) const {
     if (!options_.checker) return [](const PreparedDocument&) {};
     const auto at_task = [where = "the task at " + config_.where](const auto& work) {
@@ -171,16 +221,47 @@ class Preparation {
     return config_.validation_split.empty() ? config_.test_split : config_.validation_split;
   }
 
-  // Throws before any data is read.
-  void CheckFunctions() const {
+  // Imports the task's own functions, or throws before any data is read.
+  void CheckFunctions() {
     std::string name;
-    if (!config_.process_docs.empty())
-      CheckProcessDocsFunction(config_.process_docs, config_.where);
-    if (IsFunction(config_.fewshot.samples, &name)) CheckSamplesFunction(name, config_.where);
-    for (const Json* field : {&config_.doc_to_text, &config_.doc_to_target, &config_.doc_to_choice,
-                              &config_.fewshot.doc_to_text, &config_.fewshot.doc_to_target,
-                              &config_.fewshot.doc_to_choice}) {
-      if (IsFunction(*field, &name)) CheckDocFunction(name, config_.where);
+    if (!config_.process_docs.empty() && !IsBuiltinProcessDocs(config_.process_docs))
+      UseCode(config_.process_docs);
+    if (IsFunction(config_.fewshot.process_docs, &name) && !IsBuiltinProcessDocs(name))
+      UseCode(name);
+    if (!config_.process_results.empty()) UseCode(config_.process_results);
+    if (UsesSamples() && IsFunction(config_.fewshot.samples, &name) &&
+        !IsBuiltinSamplesFunction(name)) {
+      UseCode(name);
+    }
+    const FewshotConfig& fewshot = config_.fewshot;
+    for (const Json* field :
+         {&config_.doc_to_text, &config_.doc_to_target, &config_.doc_to_choice,
+          &fewshot.doc_to_text, &fewshot.doc_to_target, &fewshot.doc_to_choice}) {
+      if (IsFunction(*field, &name) && !IsBuiltinDocFunction(name)) UseCode(name);
+    }
+    if (!code_functions_.empty()) code_ = options_.code->Used(code_functions_);
+  }
+
+  void UseCode(const std::string& function) {
+    if (std::find(code_functions_.begin(), code_functions_.end(), function) !=
+        code_functions_.end()) {
+      return;
+    }
+    if (options_.code == nullptr) RefuseTaskFunction(function, config_.where);
+    Doing("importing", function);
+    InTask([&] { options_.code->Load(function, Seed()); });
+    code_functions_.push_back(function);
+  }
+
+  // What the task's functions draw at random is decided by the task's name.
+  uint64_t Seed() const { return std::stoull(Sha256Hex(config_.name).substr(0, 8), nullptr, 16); }
+
+  template <typename Work>
+  auto InTask(Work work) const -> decltype(work()) {
+    try {
+      return work();
+    } catch (Error& error) {
+      throw error.AddContext(fmt::format("{}: task '{}'", config_.where, config_.name));
     }
   }
 
@@ -227,27 +308,106 @@ class Preparation {
     return ReadSplit(files, options_.limits, options_.cancel);
   }
 
-  void LoadDocuments() {
-    documents_ = Read(eval_files_);
-    if (!config_.process_docs.empty()) {
-      documents_.rows =
-          ProcessDocs(config_.process_docs, std::move(documents_.rows), config_.where);
-      documents_.where.resize(documents_.rows.size(), config_.where);
+  bool HasDocCode() const {
+    return std::any_of(code_functions_.begin(), code_functions_.end(), [&](const auto& function) {
+      for (const Json* field : {&config_.doc_to_text, &config_.doc_to_target,
+                                &config_.doc_to_choice, &config_.fewshot.doc_to_text,
+                                &config_.fewshot.doc_to_target, &config_.fewshot.doc_to_choice}) {
+        if (*field == std::string(kFunctionTag) + function) return true;
+      }
+      return false;
+    });
+  }
+
+  // Changes the documents by process_docs, built in or the task's own (""  for none). Returns the
+  // table of the documents if the task's own functions are asked of them.
+  std::optional<CodeTable> ProcessRows(const std::string& function, Documents* documents) {
+    const bool own = !function.empty() && !IsBuiltinProcessDocs(function);
+    if (!function.empty() && !own) {
+      documents->rows = ProcessDocs(function, std::move(documents->rows), config_.where);
+      documents->where.resize(documents->rows.size(), config_.where);
+    }
+    if (!own && !HasDocCode()) return std::nullopt;
+    if (own) Doing("running", function);
+    CodeTable table = InTask([&] {
+      return options_.code->Process(function, PlainRows(documents->rows), documents->columns,
+                                    Seed());
+    });
+    if (own) ReadTable(table, function, documents);
+    return table;
+  }
+
+  // Takes the documents that a function made.
+  void ReadTable(const CodeTable& table, const std::string& function, Documents* out) {
+    *out = {};
+    out->columns = table.columns;
+    while (static_cast<int64_t>(out->rows.size()) < table.count) {
+      CheckCancelled();
+      const auto first = static_cast<int64_t>(out->rows.size());
+      for (Json& packed :
+           InTask([&] { return options_.code->Read(table, first, table.count - first); })) {
+        InTask([&] { AddRow(std::move(packed), function, out); });
+      }
     }
   }
 
-  Documents LoadFewshot() const {
-    Documents out;
-    if (config_.num_fewshot == 0) return out;
-    if (!UsesSamples()) {
-      out = Read(fewshot_files_);
-      std::string function;
-      if (IsFunction(config_.fewshot.process_docs, &function)) {
-        out.rows = ProcessDocs(function, std::move(out.rows), config_.where);
-        out.where.resize(out.rows.size(), config_.where);
-      }
-      return out;
+  // Adds a document as TaskCode::Read gives it.
+  void AddRow(Json packed, const std::string& function, Documents* out) const {
+    Json row = std::move(packed[0]);
+    if (!row.is_object()) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("the function '{}' gives {} for document {}, expected a mapping of "
+                              "columns",
+                              function, PythonRepr(row), out->rows.size()));
     }
+    const bool faithful = packed.size() == 1;
+    if (!faithful) out->python.resize(out->rows.size());
+    if (!faithful || !out->python.empty())
+      out->python.push_back(faithful ? Json() : std::move(packed[1]));
+    out->where.push_back(
+        fmt::format("{}: document {} of {}", config_.where, out->rows.size(), function));
+    out->rows.push_back(std::move(row));
+  }
+
+  void LoadDocuments() {
+    documents_ = Read(eval_files_);
+    const auto table = ProcessRows(config_.process_docs, &documents_);
+    if (table && HasDocCode()) {
+      values_ = std::make_unique<FunctionValues>(options_.code, *table, Effective(), kBatch);
+    }
+  }
+
+  DocRef DocumentAt(size_t i) const {
+    return {documents_.rows[i], values_.get(), static_cast<int64_t>(i)};
+  }
+
+  FewshotDocuments LoadFewshot() {
+    FewshotDocuments out;
+    if (config_.num_fewshot == 0) return out;
+    std::string function;
+    std::optional<CodeTable> table;
+    if (!UsesSamples()) {
+      static_cast<Documents&>(out) = Read(fewshot_files_);
+      IsFunction(config_.fewshot.process_docs, &function);
+      table = ProcessRows(function, &out);
+    } else if (IsFunction(config_.fewshot.samples, &function) &&
+               !IsBuiltinSamplesFunction(function)) {
+      table = InTask([&] { return options_.code->Samples(function, Seed()); });
+      ReadTable(*table, function, &out);
+    } else {
+      static_cast<Documents&>(out) = Samples();
+      table = ProcessRows("", &out);
+    }
+    if (table && HasDocCode()) {
+      fewshot_values_ = std::make_unique<FunctionValues>(options_.code, *table, table->count, 1);
+      out.values = fewshot_values_.get();
+    }
+    return out;
+  }
+
+  // The samples that the task's file lists, or that a built-in function gives.
+  Documents Samples() const {
+    Documents out;
     std::string function;
     out.rows = IsFunction(config_.fewshot.samples, &function)
                    ? FewshotSamples(function, config_.where)
@@ -299,6 +459,7 @@ class Preparation {
                     {"files", files_},
                     {"fewshot_seed", options_.fewshot_seed},
                     {"limit", Limit()}};
+    if (!code_.is_null()) task.sources["code"] = code_;
     const Json thinking = Thinking();
     if (!thinking.empty()) task.sources["thinking"] = thinking;
     return task;
@@ -314,6 +475,11 @@ class Preparation {
   SplitFiles fewshot_files_;
   Json files_ = Json::array();
   Documents documents_;
+  std::vector<std::string> code_functions_;  ///< the task's own Python functions
+  Json code_;  ///< what they have used when they were imported (TaskCode::Used); null: there are
+               ///< none
+  std::unique_ptr<FunctionValues> values_;
+  std::unique_ptr<FunctionValues> fewshot_values_;
 };
 
 }  // namespace

@@ -62,8 +62,8 @@ struct PromptBuilder::Turn {
 };
 
 PromptBuilder::PromptBuilder(const TaskConfig& config, const PromptOptions& options,
-                             const std::vector<std::string>& columns, Documents fewshot,
-                             uint64_t seed, const Json& first)
+                             const std::vector<std::string>& columns, FewshotDocuments fewshot,
+                             uint64_t seed, const DocRef& first)
     : config_(config),
       options_(options),
       fewshot_(std::move(fewshot)),
@@ -97,7 +97,7 @@ void PromptBuilder::Fail(const std::string& message) const {
   throw Error(ErrorKind::kInput, fmt::format("the task at {}: {}", config_.where, message));
 }
 
-std::string PromptBuilder::Prefix(const DocField& field, const Json& doc) const {
+std::string PromptBuilder::Prefix(const DocField& field, const DocRef& doc) const {
   if (field.IsNull()) return "";
   const Json value = field.Raw(doc);
   if (!value.is_string()) Fail("gen_prefix is not text");
@@ -140,7 +140,7 @@ void PromptBuilder::AddTurn(const Turn& turn, std::vector<PromptMessage>* messag
   }
 }
 
-void PromptBuilder::AddExample(const Json& example, std::vector<PromptMessage>* messages) const {
+void PromptBuilder::AddExample(const DocRef& example, std::vector<PromptMessage>* messages) const {
   const bool has_choices = !choice_.IsNull();
   // Empty members of fewshot_config fall back to the task's own.
   const DocField& text = fewshot_text_.IsNull() ? text_ : fewshot_text_;
@@ -172,7 +172,7 @@ const std::vector<PromptMessage>& PromptBuilder::Example(size_t at) {
   if (found != examples_.end()) return found->second;
   std::vector<PromptMessage> messages;
   try {
-    AddExample(fewshot_.rows[at], &messages);
+    AddExample({fewshot_.rows[at], fewshot_.values, static_cast<int64_t>(at)}, &messages);
   } catch (Error& error) {
     error.AddContext("few-shot example " + fewshot_.where[at]);
     throw;
@@ -181,22 +181,22 @@ const std::vector<PromptMessage>& PromptBuilder::Example(size_t at) {
 }
 
 // The system instruction and the task's description.
-std::string PromptBuilder::SystemPrompt(const Json& doc) const {
+std::string PromptBuilder::SystemPrompt(const DocRef& doc) const {
   if (config_.description.empty()) return options_.system_instruction;
-  const auto found = doc.find(config_.description);
-  const Json description = found != doc.end() ? *found : description_.Raw(doc);
+  const auto found = doc.row.find(config_.description);
+  const Json description = found != doc.row.end() ? *found : description_.Raw(doc);
   if (!description.is_string()) Fail("the description is not text");
   return Delimited(options_.system_instruction, description.get<std::string>(),
                    config_.fewshot_delimiter);
 }
 
 // The messages before the document: the system's message and the few-shot examples.
-std::vector<PromptMessage> PromptBuilder::Messages(const Json& doc) {
+std::vector<PromptMessage> PromptBuilder::Messages(const DocRef& doc) {
   std::vector<PromptMessage> messages;
   const std::string system = SystemPrompt(doc);
   if (!system.empty()) messages.push_back({"system", system, ""});
   const auto count = static_cast<size_t>(config_.num_fewshot);
-  for (size_t at : sampler_.Sample(count, excludes_self_ ? &doc : nullptr)) {
+  for (size_t at : sampler_.Sample(count, excludes_self_ ? &doc.row : nullptr)) {
     const std::vector<PromptMessage>& example = Example(at);
     messages.insert(messages.end(), example.begin(), example.end());
   }
@@ -226,7 +226,7 @@ std::string PromptBuilder::ChoiceDelimiter() const {
 }
 
 // ConfigurableTask.fewshot_context: one context, or one for each choice.
-std::vector<std::string> PromptBuilder::Contexts(const Json& doc, const PreparedDocument& out) {
+std::vector<std::string> PromptBuilder::Contexts(const DocRef& doc, const PreparedDocument& out) {
   const std::vector<PromptMessage> before = Messages(doc);
   const Json question = text_.Text(doc, !choice_.IsNull());
   std::vector<std::string> questions;
@@ -316,17 +316,17 @@ std::vector<Request> PromptBuilder::MakeRequests(const std::vector<std::string>&
   return requests;
 }
 
-PreparedDocument PromptBuilder::Document(int64_t doc_id, const Json& doc) const {
+PreparedDocument PromptBuilder::Document(int64_t doc_id, const DocRef& doc) const {
   PreparedDocument out;
   out.doc_id = doc_id;
-  out.doc = python::PlainDates(doc);
+  out.doc = python::PlainDates(doc.row);
   out.target = target_.Target(doc, !choice_.IsNull());
   if (!choice_.IsNull()) out.choices = choice_.Choices(doc);
   CheckLabels(out);
   return out;
 }
 
-PreparedDocument PromptBuilder::Build(int64_t doc_id, const Json& doc,
+PreparedDocument PromptBuilder::Build(int64_t doc_id, const DocRef& doc,
                                       std::vector<Request>* requests) {
   PreparedDocument out = Document(doc_id, doc);
   *requests = MakeRequests(Contexts(doc, out), out);

@@ -25,9 +25,8 @@ DocField::DocField(const Json& value, const std::set<std::string>& columns, std:
     : value_(value), key_(std::move(key)), where_(std::move(where)) {
   if (!value_.is_string()) return;
   const auto& text = value_.get_ref<const std::string&>();
-  if (IsFunction(value_, &function_)) {
-    CheckDocFunction(function_, fmt::format("{}: {}", where_, key_));
-  } else if (columns.count(text) != 0) {
+  if (IsFunction(value_, &function_)) return;
+  if (columns.count(text) != 0) {
     column_ = text;
   } else {
     template_ = std::make_shared<const jinja::Template>(
@@ -48,21 +47,25 @@ const Json& DocField::Column(const Json& doc, const std::string& name) const {
   return *found;
 }
 
-Json DocField::Raw(const Json& doc) const {
-  if (!function_.empty()) return DocFunction(function_, doc, where_);
-  if (!column_.empty()) return Column(doc, column_);
-  if (template_ != nullptr) return template_->Render(doc);
+Json DocField::Raw(const DocRef& doc) const {
+  if (!function_.empty()) {
+    if (doc.values != nullptr && !IsBuiltinDocFunction(function_))
+      return doc.values->Value(function_, doc.at);
+    return DocFunction(function_, doc.row, fmt::format("{}: {}", where_, key_));
+  }
+  if (!column_.empty()) return Column(doc.row, column_);
+  if (template_ != nullptr) return template_->Render(doc.row);
   return value_;
 }
 
-Json DocField::Text(const Json& doc, bool has_choices) const {
+Json DocField::Text(const DocRef& doc, bool has_choices) const {
   Json raw = Raw(doc);
   if (template_ == nullptr || !has_choices) return raw;
   const auto& text = raw.get_ref<const std::string&>();
   return python::IsDigits(text) ? DigitsAsInteger(text) : raw;
 }
 
-Json DocField::Target(const Json& doc, bool has_choices) const {
+Json DocField::Target(const DocRef& doc, bool has_choices) const {
   Json raw = Raw(doc);
   if (template_ == nullptr) return raw;
   const auto& text = raw.get_ref<const std::string&>();
@@ -75,7 +78,7 @@ Json DocField::Target(const Json& doc, bool has_choices) const {
   }
 }
 
-std::vector<std::string> DocField::Choices(const Json& doc) const {
+std::vector<std::string> DocField::Choices(const DocRef& doc) const {
   Json list = Raw(doc);
   if (template_ != nullptr) {
     try {

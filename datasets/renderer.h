@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "datasets/function_values.h"
 #include "datasets/task_config.h"
 #include "evald/json.h"
 #include "jinja/template.h"
@@ -14,7 +15,8 @@ namespace evald {
 
 /// One of doc_to_text, doc_to_target, doc_to_choice, gen_prefix or description: a template, the
 /// name of a column, a number, a list, a mapping or a !function. Compiled once and evaluated for
-/// many documents. Immutable; any thread may evaluate.
+/// many documents. Immutable; any thread may evaluate, one at a time if a document has
+/// FunctionValues.
 class DocField {
  public:
   /// `columns`: the columns of the evaluated split. A text that equals one of them reads that
@@ -26,13 +28,13 @@ class DocField {
   bool IsNull() const { return value_.is_null(); }
 
   /// The text of the template, or the field itself.
-  Json Raw(const Json& doc) const;
+  Json Raw(const DocRef& doc) const;
   /// Like ConfigurableTask.doc_to_text: an integer if the text is digits and the task has choices.
-  Json Text(const Json& doc, bool has_choices) const;
+  Json Text(const DocRef& doc, bool has_choices) const;
   /// Like ConfigurableTask.doc_to_target: text, an integer, or a list.
-  Json Target(const Json& doc, bool has_choices) const;
+  Json Target(const DocRef& doc, bool has_choices) const;
   /// Like ConfigurableTask.doc_to_choice: a list of texts.
-  std::vector<std::string> Choices(const Json& doc) const;
+  std::vector<std::string> Choices(const DocRef& doc) const;
 
  private:
   [[noreturn]] void Fail(const std::string& message) const;

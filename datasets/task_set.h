@@ -16,6 +16,7 @@
 #include "evald/request.h"
 #include "evald/task.h"
 #include "prepared/prepared_task.h"
+#include "task_code/task_code.h"
 
 namespace evald {
 
@@ -94,6 +95,9 @@ struct PrepareOptions {
   /// document that could not be scored. Each rendered document is checked; a task that is found
   /// prepared was checked before.
   std::function<DocumentCheck(const TaskDefinition& task)> checker;
+  /// Runs the tasks' own Python functions, and must outlive the preparation; null: tasks with such
+  /// functions are refused. Its files are served.
+  TaskCode* code = nullptr;
 };
 
 /// All known tasks: the built-in ones and those of further folders.

@@ -6,7 +6,9 @@
 #include <functional>
 
 #include "metrics/sandbox/sandbox.h"
+#include "prepared/prepared_task.h"
 #include "protocol/messages.h"
+#include "task_code/task_code.h"
 
 namespace evald {
 
@@ -17,6 +19,10 @@ using CodeRunnerSource = std::function<CodeRunner*()>;
 /// longer (docs/scheduling.md).
 inline constexpr std::chrono::seconds kJobTime{10};
 
+/// The process for the own functions of a prepared task; null if the task has none. The source
+/// itself is null where no task has any.
+using TaskCodeSource = std::function<TaskCode*(const PreparedTask& prepared)>;
+
 /// Scores documents [job.first, job.end) of a prepared task from its generations file, and commits
 /// the scores file: one line per document, in order. Ends early, with at least one document, when
 /// `time` has passed (JobDone::end). Counts the scored documents in `done`. Once
@@ -24,6 +30,7 @@ inline constexpr std::chrono::seconds kJobTime{10};
 /// again anywhere, kInfrastructure if another try may succeed (a missing generation, a full disk, a
 /// broken sandbox).
 bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
+            const TaskCodeSource& task_code,
             const std::atomic<bool>& stop, std::atomic<int64_t>* done, protocol::JobDone* result,
             std::chrono::microseconds time = kJobTime);
 

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/job.h"
+#include "metrics/task_codes.h"
 #include "protocol/seen_attempts.h"
 
 namespace evald {
@@ -169,13 +170,15 @@ class Session {
   std::thread receiver_;
 };
 
-void Serve(const protocol::Job& job, Sandbox* sandbox, Session* session) {
+void Serve(const protocol::Job& job, Sandbox* sandbox, TaskCodes* codes, Session* session) {
   const int64_t begin = MonotonicMicros();
   FailPoint("metric.job_taken");
   try {
     protocol::JobDone result;
     if (!RunJob(
-            job, [sandbox] { return sandbox->Get(); }, session->stop, &session->done, &result)) {
+            job, [sandbox] { return sandbox->Get(); },
+            [codes](const PreparedTask& prepared) { return codes->For(prepared); }, session->stop,
+            &session->done, &result)) {
       return;
     }
     session->Send(
@@ -190,6 +193,7 @@ void Serve(const protocol::Job& job, Sandbox* sandbox, Session* session) {
     session->Send(result);
     FailPoint("metric.after_job_done");
   } catch (const Error& e) {
+    codes->Drop();  // its process may have ended
     // These errors refuse the task
     const bool retry = e.kind() != ErrorKind::kInput && e.kind() != ErrorKind::kUsage;
     if (retry) sandbox->Drop();
@@ -214,13 +218,14 @@ void Serve(const protocol::Job& job, Sandbox* sandbox, Session* session) {
 
 int RunMetricProcessOn(protocol::Channel* channel, const MetricProcessOptions& options) {
   Sandbox sandbox(options.sandbox);
+  TaskCodes codes(options.task_code);
   protocol::Hello hello;
   hello.role = "metric";
   hello.id = options.id;
   hello.pid = ::getpid();
   hello.engine = sandbox.Isolation();
   Session session(channel, hello);
-  while (const std::optional<protocol::Job> job = session.Next()) Serve(*job, &sandbox, &session);
+  while (const std::optional<protocol::Job> job = session.Next()) Serve(*job, &sandbox, &codes, &session);
   if (!session.lost()) return 0;
   log::Error("the agent is gone; this metric process ends");
   return static_cast<int>(ExitStatus::kIncomplete);

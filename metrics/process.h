@@ -6,6 +6,7 @@
 
 #include "metrics/sandbox/sandbox.h"
 #include "protocol/channel.h"
+#include "task_code/task_code.h"
 
 namespace evald {
 
@@ -13,6 +14,7 @@ struct MetricProcessOptions {
   std::string id;                ///< the agent's name for this process: "m0"
   std::filesystem::path socket;  ///< the agent's Unix socket
   SandboxOptions sandbox;
+  TaskCodeOptions task_code;
 };
 
 /// The memory that a metric process may take, without its sandboxed programs. If scoring takes

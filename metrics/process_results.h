@@ -9,6 +9,7 @@
 #include "metrics/sandbox/sandbox.h"
 #include "metrics/scoring/metrics.h"
 #include "prepared/prepared_task.h"
+#include "task_code/task_code.h"
 
 namespace evald {
 
@@ -40,9 +41,12 @@ class ProcessResults {
 
 /// Chooses by the task's output_type. Throws Error(kInput) for a metric, argument or function that
 /// is unknown or not supported, with the nearest known one.
-std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner);
+std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner,
+                                                   TaskCode* code);
 
-/// The parts of MakeProcessResults: score_generation.cc, score_likelihood.cc and score_choice.cc.
+/// The parts of MakeProcessResults: score_code.cc, score_generation.cc, score_likelihood.cc and
+/// score_choice.cc.
+std::unique_ptr<ProcessResults> MakeCodeResults(const TaskDefinition& task, TaskCode* code);
 std::unique_ptr<ProcessResults> MakeGenerationResults(const TaskDefinition& task,
                                                       CodeRunner* runner);
 std::unique_ptr<ProcessResults> MakeLikelihoodResults(const TaskDefinition& task);

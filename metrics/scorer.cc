@@ -62,10 +62,13 @@ void CheckFirstStep(const TaskDefinition& task, const FilterPipeline& pipeline) 
 
 }  // namespace
 
-std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner) {
+std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner,
+                                                   TaskCode* code) {
   if (!task.process_results.empty()) {
-    RefuseFunction("", task.process_results, "(process_results) is not known", {},
-                   "Python code of tasks is not run; served are ");
+    if (UsesTaskCode(task)) return MakeCodeResults(task, code);
+    RefuseFunction("", task.process_results, "(process_results) is not built in", {},
+                   "let evald run the Python code of task files in a sandbox with 'task_code: allow' "
+                   "or --allow-task-code (docs/task-code.md); built in are ");
   }
   const std::string_view type = OutputTypeOf(task.output_type).name;
   if (type == "generate_until") return MakeGenerationResults(task, runner);
@@ -146,7 +149,8 @@ struct Scorer::State {
   }
 };
 
-Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner) : state_(std::make_unique<State>()) {
+Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code)
+    : state_(std::make_unique<State>()) {
   state_->task = task.name;
   try {
     RequireWithinLimits(task);
@@ -161,7 +165,8 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner) : state_(std::mak
       throw Error(ErrorKind::kInput,
                   "there is no filter pipeline; the default is 'none' with take_first");
     }
-    state_->process = MakeProcessResults(task, runner);
+    state_->process = MakeProcessResults(task, runner, code);
+    if (!task.process_results.empty()) return;  // the function gives values of any form
     for (const MetricSpec& spec : task.metrics)
       CheckAggregates(spec.aggregation, spec.metric, type.gives(ServedMetric(spec, type)));
   } catch (Error& e) {

@@ -10,17 +10,21 @@
 #include "evald/task.h"
 #include "metrics/sandbox/sandbox.h"
 #include "prepared/prepared_task.h"
+#include "task_code/task_code.h"
 
 namespace evald {
 
 /// Scores documents of one task: filters, then metrics, as in lm-evaluation-harness. `runner` may
 /// be null if no metric runs code.
+///
+/// `code` runs the task's own functions; it may be null if no document will be scored. The functions
+/// of a task that does not use them (UsesTaskCode) are refused.
 class Scorer {
  public:
   /// Throws Error(kInput) for an unknown filter, metric or function, with the nearest known name,
   /// and for a task beyond its limits (evald/task_limits.h).
-  /// `runner` must outlive the scorer.
-  Scorer(const TaskDefinition& task, CodeRunner* runner);
+  /// `runner` and `code` must outlive the scorer.
+  Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code = nullptr);
   ~Scorer();
 
   /// `generations` holds all requests and repeats of this document, in order of (idx, repeat).

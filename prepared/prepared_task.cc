@@ -53,6 +53,10 @@ struct PreparedTask::State {
     const std::string text = ReadFile(file);
     const prepared::Hashes hashes = prepared::ReadHashes(directory);
     prepared::CheckBytes(hashes, file, text);
+    if (hashes.contains("code.json")) {
+      code = ReadFile(directory / "code.json");
+      prepared::CheckBytes(hashes, directory / "code.json", code);
+    }
     prepared::CheckBytes(hashes, directory / "index.bin", ReadFile(directory / "index.bin"));
     prepared::CheckBytes(hashes, directory / "documents.jsonl", documents.view());
     prepared::CheckBytes(hashes, directory / "requests.jsonl", requests.view());
@@ -82,6 +86,7 @@ struct PreparedTask::State {
   std::vector<prepared::IndexEntry> index;
   Json task;
   std::string name;
+  std::string code;
   int repeats = 1;
   std::unique_ptr<prepared::TokensFile> tokens;
 };
@@ -144,6 +149,10 @@ PreparedTask& PreparedTask::operator=(PreparedTask&&) noexcept = default;
 
 const fs::path& PreparedTask::directory() const { return state_->directory; }
 const Json& PreparedTask::task() const { return state_->task; }
+Json PreparedTask::Code() const {
+  const std::string file = (state_->directory / "code.json").string();
+  return state_->code.empty() ? Json() : ParseJson(state_->code, file);
+}
 std::string PreparedTask::name() const { return state_->name; }
 int PreparedTask::repeats() const { return state_->repeats; }
 int64_t PreparedTask::document_count() const { return state_->document_count(); }
@@ -178,6 +187,7 @@ PreparedDocument PreparedTask::Document(int64_t doc_id) const {
   document.doc = Field<Json>(line, "doc", where);
   document.target = Field<Json>(line, "target", where);
   document.choices = Field<Json>(line, "choices", where);
+  if (line.contains("python")) document.python = line.at("python");
   if (document.doc_id != doc_id || !rest.empty()) {
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: the index points at document {}", where, document.doc_id),

@@ -19,6 +19,7 @@ struct PreparedDocument {
   Json doc;      ///< the dataset's row, after process_docs
   Json target;   ///< doc_to_target, rendered: a string, an integer, or a list
   Json choices;  ///< doc_to_choice, rendered: a list of strings; null if the task has none
+  Json python;   ///< text from which the task's own functions make `doc`; null: `doc` itself
 };
 
 /// Writes a prepared task: `<cache>/prepared/<key>/` (docs/formats.md). Documents come in order of
@@ -33,6 +34,10 @@ class PreparedTaskWriter {
 
   /// Throws Error(kInput) if documents and requests would take more than `bytes_max`.
   void Add(const PreparedDocument& document, const std::vector<Request>& requests);
+  /// Replaces the constructor's task, if more of it is known by now.
+  void SetTask(const Json& task);
+  /// Keeps what the task's own functions need to score (metrics/task_codes.h), as code.json.
+  void SetCode(const Json& code);
   /// Publishes the task by renaming the folder. If another process was first, its folder stays.
   void Finish();
 
@@ -56,6 +61,7 @@ class PreparedTask {
 
   const std::filesystem::path& directory() const;
   const Json& task() const;  ///< task.json
+  Json Code() const;         ///< code.json; null if the task has none. Throws Error(kInput)
   std::string name() const;  ///< the task's name
   int repeats() const;
   int64_t document_count() const;

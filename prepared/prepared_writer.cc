@@ -95,14 +95,25 @@ struct PreparedTaskWriter::State {
   PendingFile requests;
   std::vector<prepared::IndexEntry> index = {{}};
   std::string task_hash;
+  std::string code_hash;  // empty: there is no code.json
   bool published = false;
 };
 
 PreparedTaskWriter::PreparedTaskWriter(fs::path directory, const Json& task, uint64_t bytes_max)
     : state_(std::make_unique<State>(std::move(directory), bytes_max)) {
+  SetTask(task);
+}
+
+void PreparedTaskWriter::SetTask(const Json& task) {
   const std::string text = ToLine(task) + "\n";
   state_->task_hash = HashHex(text);
   WriteFileAtomic(state_->temporary / "task.json", text);
+}
+
+void PreparedTaskWriter::SetCode(const Json& code) {
+  const std::string text = ToLine(code) + "\n";
+  state_->code_hash = HashHex(text);
+  WriteFileAtomic(state_->temporary / "code.json", text);
 }
 
 PreparedTaskWriter::~PreparedTaskWriter() = default;
@@ -110,11 +121,12 @@ PreparedTaskWriter::~PreparedTaskWriter() = default;
 void PreparedTaskWriter::Add(const PreparedDocument& document,
                              const std::vector<Request>& requests) {
   CheckOrder(document, requests, static_cast<int64_t>(state_->index.size()) - 1);
-  std::string line = ToLine({{"doc_id", document.doc_id},
-                             {"doc", document.doc},
-                             {"target", document.target},
-                             {"choices", document.choices}}) +
-                     "\n";
+  Json kept = {{"doc_id", document.doc_id},
+               {"doc", document.doc},
+               {"target", document.target},
+               {"choices", document.choices}};
+  if (!document.python.is_null()) kept["python"] = document.python;
+  std::string line = ToLine(kept) + "\n";
   state_->CheckBytes(line.size(), document.doc_id);
   state_->documents.Append(line);
   const Request* before = nullptr;
@@ -134,10 +146,12 @@ void PreparedTaskWriter::Finish() {
   state_->requests.Commit();
   const std::string index = prepared::EncodeIndex(state_->index);
   WriteFileAtomic(state_->temporary / "index.bin", index);
-  prepared::WriteHashes(state_->temporary, {{"documents.jsonl", state_->documents.HashHex()},
-                                            {"index.bin", HashHex(index)},
-                                            {"requests.jsonl", state_->requests.HashHex()},
-                                            {"task.json", state_->task_hash}});
+  prepared::Hashes hashes = {{"documents.jsonl", state_->documents.HashHex()},
+                             {"index.bin", HashHex(index)},
+                             {"requests.jsonl", state_->requests.HashHex()},
+                             {"task.json", state_->task_hash}};
+  if (!state_->code_hash.empty()) hashes["code.json"] = state_->code_hash;
+  prepared::WriteHashes(state_->temporary, hashes);
   fs::path target = state_->directory;
   if (!target.has_filename()) target = target.parent_path();
   FailPoint("prepared.written");

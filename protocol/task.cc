@@ -69,9 +69,12 @@ void RefuseFunction(const std::string& where, const std::string& function,
               fmt::format("{}the function '{}' of {}.py {}", where, function.substr(dot + 1),
                           function.substr(0, dot), problem),
               known +
-                  ". A function counts as lm_eval's where its file has the content of lm_eval's "
-                  "release; other Python code "
-                  "of tasks is not run");
+                  ". A function counts as lm_eval's if its file has the content of lm_eval's "
+                  "release");
+}
+
+bool UsesTaskCode(const TaskDefinition& task) {
+  return task.sources.is_object() && task.sources.contains("code");
 }
 
 Json ToJson(const CommandSpec& spec) {

@@ -112,6 +112,9 @@ Json ToJson(const CommandSpec& spec);
 /// Throws Error(kInput) "<where>: ...".
 CommandSpec CommandFromJson(const Json& json, const std::string& where);
 
+/// Whether the task's own Python functions run (docs/task-code.md).
+bool UsesTaskCode(const TaskDefinition& task);
+
 Json ToJson(const TaskDefinition& task);
 /// Throws Error(kInput) "<where>: ...".
 TaskDefinition TaskFromJson(const Json& json, const std::string& where);

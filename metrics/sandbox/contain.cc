@@ -1,6 +1,7 @@
 #include "metrics/sandbox/contain.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/personality.h>
@@ -98,6 +99,27 @@ void BecomeZygoteUser(const ContainPlan& plan) {
   Fail("execve(interpreter)");
 }
 
+/// Whether the process on the other end of the control socket has ended.
+bool RunnerIsGone() {
+  pollfd watched = {kControlFd, POLLRDHUP, 0};
+  return poll(&watched, 1, 0) > 0 && (watched.revents & (POLLHUP | POLLRDHUP)) != 0;
+}
+
+void Restrict(const ContainPlan& plan) {
+  const Restrictions& restrictions = *plan.restrictions;
+  if (plan.namespaces) {
+    CheckStep(DropBoundingSet());
+    if (plan.user.own_ids) CheckStep(BecomeUser(kProgramUid));
+    CheckStep(DropCapabilities());
+  }
+  CheckStep(GainNoPrivileges());
+  CheckStep(DieWithParentThread(SIGKILL));
+  if (RunnerIsGone()) _exit(0);
+  CheckStep(LimitResources(restrictions.limits));
+  if (!restrictions.filter.empty())
+    CheckStep(InstallFilter(restrictions.filter.data(), restrictions.filter.size()));
+}
+
 /// The checklist.
 [[noreturn]] void EnterSandbox(ContainPlan& plan) {
   ArrangeDescriptors(plan);
@@ -117,6 +139,7 @@ void BecomeZygoteUser(const ContainPlan& plan) {
   // Object addresses decide the order of some sets. This makes them equal in every run, if it is
   // allowed.
   personality(ADDR_NO_RANDOMIZE);
+  if (plan.restrictions) Restrict(plan);
   Exec(plan);
 }
 

@@ -278,13 +278,15 @@ void AddProcessRules(Rules& rules, bool allow_processes) {
 
 /// Memory that a program can write, it cannot run. Executable memory can only be mapped from files.
 /// A file that a program can write is on a file system that forbids this.
-void AddMemoryRules(Rules& rules, bool allow_machine_code) {
+void AddMemoryRules(Rules& rules, const FilterOptions& options) {
   AllowAll(rules, kMemory);
+  if (options.interpreter) rules.Allow("madvise");
   for (const int advice : kAdvice) {
+    if (options.interpreter) break;
     rules.Pretend("madvise",
                   SCMP_A2(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(advice)));
   }
-  if (allow_machine_code) {
+  if (options.machine_code) {
     rules.Allow("mmap");
     rules.Allow("mprotect");
     return;
@@ -352,23 +354,23 @@ void AddDeviceRules(Rules& rules) {
 /// Refuses with EPERM, which tells a person more than ENOSYS about why a program failed.
 void AddRefusals(Rules& rules) {
   for (const char* name :
-       {"socket",  "connect",  "bind",         "listen",       "accept",    "accept4",
-        "execve",  "execveat", "ptrace",       "mount",        "umount2",   "pivot_root",
-        "chroot",  "unshare",  "setns",        "keyctl",       "add_key",   "request_key",
-        "bpf",     "setuid",   "setgid",       "setresuid",    "setresgid", "setgroups",
-        "tkill",   "reboot",   "memfd_create", "shmget",       "semget",    "msgget",
-        "mq_open", "shmat",    "personality",  "pkey_mprotect"}) {
+       {"socket",   "connect",      "bind",         "listen",    "accept",      "accept4",
+        "execveat", "ptrace",       "mount",        "umount2",   "pivot_root",  "chroot",
+        "unshare",  "setns",        "keyctl",       "add_key",   "request_key", "bpf",
+        "setuid",   "setgid",       "setresuid",    "setresgid", "setgroups",   "tkill",
+        "reboot",   "memfd_create", "shmget",       "semget",    "msgget",      "mq_open",
+        "shmat",    "personality",  "pkey_mprotect"}) {
     rules.Refuse(name, EPERM);
   }
 }
 
 }  // namespace
 
-std::vector<sock_filter> BuildFilter(bool allow_processes, bool allow_machine_code) {
+std::vector<sock_filter> BuildFilter(const FilterOptions& options) {
   Rules rules;
   AllowAll(rules, kFiles);
   for (const char* name : kFlushes) rules.Pretend(name);
-  AddMemoryRules(rules, allow_machine_code);
+  AddMemoryRules(rules, options);
   AllowAll(rules, kTime);
   AllowAll(rules, kProcess);
   AllowAll(rules, kWaiting);
@@ -383,10 +385,15 @@ std::vector<sock_filter> BuildFilter(bool allow_processes, bool allow_machine_co
   for (const unsigned long option : {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_SET_VMA}) {
     rules.Allow("prctl", SCMP_A0(SCMP_CMP_EQ, option));
   }
-  AddProcessRules(rules, allow_processes);
+  AddProcessRules(rules, options.processes);
   AddDescriptorRules(rules);
   AddDeviceRules(rules);
   AddRefusals(rules);
+  if (options.interpreter) {
+    rules.Allow("execve");
+  } else {
+    rules.Refuse("execve", EPERM);
+  }
   return rules.Export();
 }
 

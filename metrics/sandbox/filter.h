@@ -6,6 +6,15 @@
 
 namespace evald::sandbox {
 
+/// What a filter allows beyond what every program may.
+struct FilterOptions {
+  bool processes = false;     ///< new processes
+  bool machine_code = false;  ///< memory that is written and then run, as ctypes needs
+  /// The interpreter itself runs under the filter, and has no secret of evald's in its memory: it
+  /// may be started, and may give memory back to the kernel
+  bool interpreter = false;
+};
+
 /// The system calls of a program, as a BPF program for seccomp(2). It is an allowlist: a call that
 /// it does not name fails with ENOSYS, as in an older kernel. A call of another architecture kills
 /// the process.
@@ -13,17 +22,17 @@ namespace evald::sandbox {
 /// Not allowed: sockets (except socketpair, for asyncio), exec, mounts, namespaces, tracing, keys,
 /// bpf, io_uring, userfaultfd, SysV and POSIX message queues, semaphores and shared memory, memfd
 /// (no limit counts its pages), signals to other processes. New processes only with
-/// `allow_processes`: code_eval's guard removes fork, too. Threads are always allowed.
+/// `processes`: code_eval's guard removes fork, too. Threads are always allowed.
 ///
 /// Locks on files (flock, fcntl) return success and take no lock, since they would hold on files of
-/// the host. Signals from files, leases and notices of changes are refused. With `allow_processes`,
+/// the host. Signals from files, leases and notices of changes are refused. With `processes`,
 /// SIGCHLD keeps its default action, so that no process's CPU time is lost. fsync and the like
 /// return success and write nothing: the files may be the host's.
 ///
-/// Without `allow_machine_code`, executable memory holds files and nothing else, and cannot be
+/// Without `machine_code`, executable memory holds files and nothing else, and cannot be
 /// written before or after. (ctypes needs other memory for its callbacks.)
 ///
 /// Throws Error(kInfrastructure) if libseccomp refuses a rule.
-std::vector<sock_filter> BuildFilter(bool allow_processes, bool allow_machine_code);
+std::vector<sock_filter> BuildFilter(const FilterOptions& options);
 
 }  // namespace evald::sandbox

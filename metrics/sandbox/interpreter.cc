@@ -101,8 +101,12 @@ Json AskIdentity(const std::string& python) {
                  "venv = os.path.isfile(os.path.join(home, 'pyvenv.cfg'))\n"
                  "packages = os.path.join(home, 'lib', 'python%d.%d' % sys.version_info[:2],\n"
                  "                        'site-packages')\n"
+                 "import site\n"
+                 "shared = [] if venv else [os.path.realpath(folder)\n"
+                 "                          for folder in site.getsitepackages()]\n"
                  "print(json.dumps({'base': os.path.realpath(base),\n"
-                 "    'packages': [os.path.realpath(packages)] if venv else []}))\n");
+                 "    'packages': [os.path.realpath(packages)] if venv else [],\n"
+                 "    'site_packages': [s for s in shared if os.path.isdir(s)]}))\n");
 }
 
 Interpreter Discover(const std::string& python) {
@@ -118,6 +122,7 @@ Interpreter Discover(const std::string& python) {
   found.version = Field<std::string>(answer, "version", where);
   found.folders = Field<std::vector<std::string>>(answer, "folders", where);
   found.packages = Field<std::vector<std::string>>(identity, "packages", where);
+  found.site_packages = Field<std::vector<std::string>>(identity, "site_packages", where);
   std::set<std::string> folders;
   for (const auto& library : Field<std::vector<std::string>>(answer, "libraries", where)) {
     std::error_code ignored;

@@ -13,6 +13,9 @@ struct Interpreter {
   std::vector<std::string> folders;  ///< standard library, as on sys.path
   std::vector<std::string> libraries;  ///< folders of its shared libraries
   std::vector<std::string> packages;   ///< site-packages of a virtual environment, if any
+  /// Packages that are installed for everybody (Debian: dist-packages); programs of models do not
+  /// see them
+  std::vector<std::string> site_packages;
 };
 
 /// Asks the interpreter itself. `python` is a path or a name on PATH. For a virtual environment,

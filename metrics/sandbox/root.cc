@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <set>
 
@@ -53,6 +54,15 @@ bool WriteGuest(std::string_view library) {
   const ssize_t written = write(fd, library.data(), library.size());
   close(fd);
   return written == static_cast<ssize_t>(library.size());
+}
+
+/// Mounts the one writable folder.
+const char* MountTmp(const RootPlan& plan) {
+  char options[128];
+  snprintf(options, sizeof(options), "size=%llu,nr_inodes=16384,mode=0700,uid=%u,gid=%u",
+           static_cast<unsigned long long>(plan.tmp_bytes), plan.tmp_owner, plan.tmp_owner);
+  const bool done = mount("tmpfs", "tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) == 0;
+  return done ? nullptr : "mount(tmpfs on /tmp)";
 }
 
 }  // namespace
@@ -139,8 +149,8 @@ const char* BuildRoot(RootPlan& plan) {
     if (move_mount(bind.tree, "", AT_FDCWD, inside, MOVE_MOUNT_F_EMPTY_PATH) != 0) return inside;
     close(bind.tree);
   }
-  if (!WriteGuest(plan.guest_library)) return kGuestPath;
-  return nullptr;
+  if (!plan.guest_library.empty() && !WriteGuest(plan.guest_library)) return kGuestPath;
+  return plan.tmp_bytes == 0 ? nullptr : MountTmp(plan);
 }
 
 const char* EnterRoot() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,8 @@ struct RootPlan {
   std::vector<Bind> binds;                                 ///< read-only
   std::vector<std::pair<std::string, std::string>> links;  ///< path, target
   std::string_view guest_library;
+  uint64_t tmp_bytes = 0;  ///< size of a tmpfs on /tmp; 0: /tmp is a folder of the root
+  uint32_t tmp_owner = 0;  ///< inside the user namespace
 };
 
 /// Everything that `interpreter` needs, a few devices, an empty /tmp, and nothing else.

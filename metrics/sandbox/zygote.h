@@ -2,9 +2,10 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 
-#include "base/file.h"
+#include "metrics/sandbox/contained.h"
 #include "metrics/sandbox/interpreter.h"
 #include "metrics/sandbox/sandbox.h"
 #include "metrics/sandbox/wire.h"
@@ -18,7 +19,6 @@ class Zygote {
  public:
   /// Throws Error(kInfrastructure) that names the failed step and the remedy.
   Zygote(const SandboxOptions& options, const Interpreter& interpreter);
-  ~Zygote();
   Zygote(const Zygote&) = delete;
   Zygote& operator=(const Zygote&) = delete;
 
@@ -28,23 +28,14 @@ class Zygote {
 
   /// Whether programs run under the seccomp filter.
   bool seccomp() const { return seccomp_; }
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return process_->pid(); }
 
  private:
-  void Start(const SandboxOptions& options, const Interpreter& interpreter);
-  void AwaitExec(int report);
   void SendConfig(const SandboxOptions& options, bool own_ids);
   void AwaitReady(const SandboxOptions& options);
-  void Stop();
-  [[noreturn]] void ThrowDead(const std::string& doing);
 
-  pid_t pid_ = -1;
-  UniqueFd control_;
-  UniqueFd errors_;  ///< the zygote's standard error
+  std::optional<Contained> process_;
   bool seccomp_ = false;
 };
-
-/// The remedy for a failed step of setting up a sandbox.
-std::string SetupRemedy(int error_number);
 
 }  // namespace evald::sandbox

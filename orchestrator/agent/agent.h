@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "metrics/process.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/agent/dialer.h"
 
@@ -22,6 +23,7 @@ struct AgentOptions {
   int threads = 0;  ///< of each worker; 0: the orchestrator's number
   int metric_processes = 1;
   SandboxOptions sandbox;
+  TaskCodeOptions task_code;
   std::string config_id;  ///< identifies the agent's command line; told to the orchestrator
   /// Without an orchestrator for so long, processes end; on its own host the agent ends, too
   double linger_s = 600;

@@ -28,6 +28,7 @@ struct Flags {
   int metric_processes = 0;
   uint64_t staging_keep = 0;
   std::string sandbox = "{}";
+  std::string task_code = "{}";
   double linger_s = 600;
   std::string socket, config_id;  // for the agent that `evald serve` starts
 };
@@ -81,6 +82,7 @@ AgentOptions OptionsOf(const Common& common, const Flags& flags) {
                         : std::max(1, cores / static_cast<int>(options.devices.size()));
   options.metric_processes = flags.metric_processes > 0 ? flags.metric_processes : cores;
   options.sandbox = SandboxOptionsFromJson(ParseJson(flags.sandbox, "--sandbox"), "--sandbox");
+  options.task_code = TaskCodeFromJson(ParseJson(flags.task_code, "--task-code"), "--task-code");
   options.config_id = flags.config_id;
   options.linger_s = flags.linger_s;
   return options;
@@ -150,6 +152,11 @@ void AddAgent(Command app, const Common* common, Action* action) {
   command
       .AddOption("--sandbox", &flags->sandbox,
                  "Limits on code that is run, as metrics.sandbox, in JSON")
+      .Metavar("JSON");
+  command
+      .AddOption("--task-code", &flags->task_code,
+                 "How Python code of task files is run, in JSON: {\"allowed\": \"allow\", "
+                 "\"python\": \"/venv/bin/python\"} (docs/task-code.md)")
       .Metavar("JSON");
   command
       .AddOption("--linger", &flags->linger_s,

@@ -30,6 +30,7 @@ struct Flags {
   int64_t limit = 0;
   int processes = 0;
   bool unsafe = false;
+  bool allow_task_code = false;
 };
 
 // A temporary folder, removed with its content.
@@ -63,6 +64,7 @@ EvalConfig ConfigFor(const Flags& flags, const fs::path& scratch) {
   config.tasks = {request};
   if (!flags.data_dir.empty()) config.data_dir = fs::absolute(flags.data_dir);
   for (const std::string& dir : flags.task_dirs) config.task_dirs.push_back(fs::absolute(dir));
+  if (flags.allow_task_code) config.task_code.allowed = TaskCodeOptions::Allowed::kBoxed;
   config.cache_dir = DefaultCacheDir();
   config.state_dir = scratch / "state";
   const EngineKind& engine = EngineOfEarlierAnswers();
@@ -175,6 +177,8 @@ void AddScore(Command app, const Common* common, Action* action) {
       .Metavar("DIR");
   command.AddOption("--processes", &flags->processes, "Metric processes; one per core by default")
       .Positive();
+  command.AddFlag("--allow-task-code", &flags->allow_task_code,
+                  "Run the Python code of task files, in a sandbox");
   command.AddFlag("--unsafe", &flags->unsafe, "Run the generations' code WITHOUT isolation");
   command.Footer(
       "\nExamples:\n  evald score --task humaneval --generations samples.jsonl --data-dir data\n"

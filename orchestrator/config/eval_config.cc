@@ -202,6 +202,11 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
     config->task_dirs.push_back(ResolvePath(file, dir));
     CheckFolder(top, "task_dirs", config->task_dirs.back(), overrides, "is not a folder");
   }
+  config->task_code = ReadTaskCode(top, overrides.task_code);
+  if (config->task_code.python.find('/') != std::string::npos)
+    config->task_code.python = ResolvePath(file, config->task_code.python).string();
+  if (overrides.allow_task_code && config->task_code.allowed == TaskCodeOptions::Allowed::kNo)
+    config->task_code.allowed = TaskCodeOptions::Allowed::kBoxed;
 }
 
 }  // namespace
@@ -299,6 +304,10 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
   if (deciding_only) return json;
   json["task_dirs"] = Json::array();
   for (const fs::path& dir : config.task_dirs) json["task_dirs"].push_back(dir.string());
+  if (config.task_code.allowed != TaskCodeOptions::Allowed::kNo) {
+    json["task_code"] = ToString(config.task_code.allowed);
+    json["task_python"] = config.task_code.python;
+  }
   json["workers"] = {{"devices", config.workers.devices},
                      {"count", config.workers.count},
                      {"threads", config.workers.threads},

@@ -15,6 +15,7 @@
 #include "evald/json.h"
 #include "metrics/sandbox/sandbox.h"
 #include "orchestrator/config/gates.h"
+#include "task_code/task_code.h"
 
 namespace evald {
 
@@ -102,6 +103,7 @@ struct EvalConfig {
   std::vector<TaskRequest> tasks;
   std::filesystem::path data_dir;
   std::vector<std::filesystem::path> task_dirs;
+  TaskCodeOptions task_code;        ///< the keys `task_code` and `task_python`
   std::filesystem::path cache_dir;  ///< prepared tasks
   uint64_t cache_bytes_max = kCacheBytesMax;
   std::filesystem::path state_dir;  ///< the database
@@ -130,9 +132,12 @@ struct EvalOverrides {
   };
   std::vector<std::string> set;  ///< "key.path=value", the value read as YAML
   std::string data_dir;          ///< --data-dir
+  bool allow_task_code = false;  ///< --allow-task-code
   ReadRoots roots;               ///< of the service that the run was submitted to
   /// That service's limits: defaults for the file, and the most that it may ask for.
   std::optional<LimitsConfig> limits;
+  /// How that service runs Python code of task files, for a file that asks for it
+  std::optional<TaskCodeOptions> task_code = {};
   Folders folders = Folders::kLookedAt;
   /// Names a text in errors that is no file; "": its `file` does
   std::string called = {};

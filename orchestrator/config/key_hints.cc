@@ -75,6 +75,8 @@ const std::vector<EvalKeys>& AllEvalKeys() {
         "tasks",
         "data_dir",
         "task_dirs",
+        "task_code",
+        "task_python",
         "engine",
         "workers",
         "metrics",

@@ -164,6 +164,32 @@ LimitsConfig ReadLimits(YamlSection& top, const std::optional<LimitsConfig>& mos
   return limits;
 }
 
+TaskCodeOptions ReadTaskCode(YamlSection& top, const std::optional<TaskCodeOptions>& service) {
+  using Allowed = TaskCodeOptions::Allowed;
+  TaskCodeOptions options;
+  if (const auto said = top.String("task_code")) {
+    const auto allowed = AllowedTaskCode(*said);
+    if (!allowed) {
+      top.Refuse("task_code", fmt::format("found '{}', expected refuse, allow or unsafe", *said));
+    }
+    options.allowed = *allowed;
+  }
+  const auto python = top.String("task_python");
+  if (python) options.python = *python;
+  if (!service || options.allowed == Allowed::kNo) return options;
+  if (service->allowed == Allowed::kNo) {
+    top.Refuse("task_code",
+               "this service does not run the Python code of task files; 'task_code: allow' in the "
+               "service's configuration lets it");
+  }
+  if (python) {
+    top.Refuse("task_python", fmt::format("leave it out: this service runs the Python code of "
+                                          "task files with {}",
+                                          service->python));
+  }
+  return *service;
+}
+
 uint64_t ReadCacheLimit(YamlSection& top) {
   constexpr uint64_t kLeast = uint64_t{1} << 20;
   const uint64_t bytes = top.Bytes("cache_limit").value_or(kCacheBytesMax);

@@ -31,6 +31,10 @@ WorkersConfig ReadWorkers(YamlSection& top, const std::string& key);
 MetricsConfig ReadMetrics(YamlSection& top);
 /// `most` gives the values for absent keys, which are also the upper bounds. Without it there are
 /// no upper bounds.
+/// The keys `task_code` and `task_python`. `service`: how the service to which the file was
+/// submitted runs task code, which the file can only ask for; null for a file of one's own.
+TaskCodeOptions ReadTaskCode(YamlSection& top, const std::optional<TaskCodeOptions>& service);
+
 LimitsConfig ReadLimits(YamlSection& top, const std::optional<LimitsConfig>& most);
 /// The key cache_limit.
 uint64_t ReadCacheLimit(YamlSection& top);

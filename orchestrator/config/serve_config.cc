@@ -156,6 +156,9 @@ ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>
   config.cache_bytes_max = ReadCacheLimit(top);
   config.workers = ReadWorkers(top, "workers");
   config.metrics = ReadMetrics(top);
+  config.task_code = ReadTaskCode(top, std::nullopt);
+  if (config.task_code.python.find('/') != std::string::npos)
+    config.task_code.python = ResolvePath(at, config.task_code.python).string();
   config.staging = ReadStaging(top, at);
   config.limits = ReadLimits(top, std::nullopt);
   if (auto agent = top.Section("agent")) {

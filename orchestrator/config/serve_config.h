@@ -40,6 +40,7 @@ struct ServeConfig {
   uint64_t cache_bytes_max = kCacheBytesMax;
   WorkersConfig workers;
   MetricsConfig metrics;
+  TaskCodeOptions task_code;  ///< for submissions that ask for it
   StagingConfig staging;
   int active_runs = 2;
   double linger_s = 600;  ///< how long this host's agent waits for another service

@@ -120,6 +120,8 @@ PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work) 
   input.tasks = config.tasks;
   input.data_dir = config.data_dir;
   input.task_dirs = config.task_dirs;
+  input.task_code = config.task_code;
+  input.task_code.memory_bytes = config.limits.memory_bytes;
   input.cache_dir = config.cache_dir;
   input.cache_bytes_max = config.cache_bytes_max;
   input.prompts = config.prompts;
@@ -151,6 +153,7 @@ Json ToJson(const PreparationInput& input) {
           {"tasks", std::move(tasks)},
           {"data_dir", input.data_dir.string()},
           {"task_dirs", Texts(input.task_dirs)},
+          {"task_code", ToJson(input.task_code)},
           {"cache_dir", input.cache_dir.string()},
           {"cache_limit", input.cache_bytes_max},
           {"use", input.use.string()},
@@ -185,6 +188,7 @@ PreparationInput PreparationInputFromJson(const Json& json) {
   for (const Json& task : json.at("tasks")) input.tasks.push_back(TaskRequestFromJson(task));
   input.data_dir = text("data_dir");
   input.task_dirs = paths("task_dirs");
+  input.task_code = TaskCodeFromJson(json.at("task_code"), kInputName);
   input.cache_dir = text("cache_dir");
   input.cache_bytes_max = Field<uint64_t>(json, "cache_limit", kInputName);
   input.use = text("use");

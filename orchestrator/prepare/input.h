@@ -30,6 +30,7 @@ struct PreparationInput {
   std::vector<TaskRequest> tasks;
   std::filesystem::path data_dir;
   std::vector<std::filesystem::path> task_dirs;
+  TaskCodeOptions task_code;
   std::filesystem::path cache_dir;
   uint64_t cache_bytes_max = kCacheBytesMax;
   std::filesystem::path use;  ///< kPrepare: the list of the prepared tasks that the run uses

@@ -104,8 +104,9 @@ void SayWhenMemoryEnds(const Doing& doing, uint64_t memory_bytes) {
   std::set_new_handler(OnNoMemory);
 }
 
-void Work(const PreparationInput& input, Doing* doing) {
+void Work(const PreparationInput& input, evald::TaskCode* code, Doing* doing) {
   evald::PreparationHooks hooks;
+  hooks.code = code;
   hooks.cancel = &cancelled;
   hooks.doing = [doing](const std::string& what) { doing->Set(what); };
   hooks.progress = [](size_t done, size_t total) {
@@ -128,13 +129,13 @@ void Work(const PreparationInput& input, Doing* doing) {
        {"tokenizer_hash", suite.tokenizer_hash}});
 }
 
-void WorkOrFail(const PreparationInput& input) {
+void WorkOrFail(const PreparationInput& input, evald::TaskCode* code) {
   const evald::LimitsConfig& limits = input.limits;
   Doing doing;
   try {
     if (input.work != PreparationInput::Work::kPrepare)
       SayWhenMemoryEnds(doing, limits.memory_bytes);
-    return Work(input, &doing);
+    return Work(input, code, &doing);
   } catch (const Error& e) {
     if (std::strstr(e.what(), std::strerror(EFBIG)) == nullptr) Fail(e);
     Fail(OfLimit(doing.what(), "room on the disk",
@@ -170,6 +171,14 @@ evald::Confinement ConfinementOf(const PreparationInput& input) {
   return confinement;
 }
 
+// Whether functions of task files may be called.
+bool NeedsTaskCode(const PreparationInput& input) {
+  const bool calls = input.work == PreparationInput::Work::kPrepare ||
+                     input.work == PreparationInput::Work::kDescribe;
+  return calls && input.task_code.allowed != evald::TaskCodeOptions::Allowed::kNo &&
+         !input.task_dirs.empty();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -189,8 +198,11 @@ int main(int argc, char** argv) {
     const evald::UniqueFd standard_input(::dup(STDIN_FILENO));
     const PreparationInput input = evald::PreparationInputFromJson(
         evald::ParseJson(evald::ReadFile(standard_input, "standard input"), "standard input"));
+    // Started while this process may still start programs
+    const std::unique_ptr<evald::TaskCode> code =
+        NeedsTaskCode(input) ? std::make_unique<evald::TaskCode>(input.task_code) : nullptr;
     Confine(ConfinementOf(input));
-    WorkOrFail(input);
+    WorkOrFail(input, code.get());
     ::_exit(0);  // the memory is not freed piece by piece
   } catch (const Error& e) {
     Fail(e);

@@ -10,6 +10,7 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "checkpoint/layout.h"
+#include "datasets/task_files.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
 #include "metrics/scorer.h"
@@ -57,6 +58,13 @@ void WarnOfUnusedArguments(const PreparationInput& input, const ChatTemplate& ch
   }
 }
 
+// The functions of task files get the files of their folders.
+void ServeFilesTo(TaskCode* code, const PreparationInput& input) {
+  const auto files = std::make_shared<const TaskFiles>(input.task_dirs, input.roots);
+  code->ServeFiles([files](const std::string& path) { return files->Wanted(path); });
+  code->AddRoots(files->Folders());
+}
+
 PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& hooks) {
   PrepareOptions options;
   options.data_dir = input.data_dir;
@@ -67,6 +75,8 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
   options.limits = {input.limits.line_bytes, input.limits.file_bytes};
   options.prepared_bytes_max = input.limits.disk_bytes;
   options.doing = hooks.doing;
+  options.code = hooks.code;
+  if (hooks.code != nullptr) ServeFilesTo(hooks.code, input);
   options.checker = [](const TaskDefinition& task) -> DocumentCheck {
     return [scorer = std::make_shared<const Scorer>(task, nullptr)](
                const PreparedDocument& document) { scorer->Check(document); };
@@ -167,6 +177,8 @@ void CheckScoring(const PreparationInput& input, const ResolvedTasks& resolved,
   Json truncated = Json::object();
   for (const LeafTask& leaf : resolved.leaves) {
     results.tasks.push_back(DefineTask(leaf));
+    if (input.task_code.allowed != TaskCodeOptions::Allowed::kNo)
+      results.tasks.back().sources["code"] = Json::object();  // its functions will run
     results.entries[leaf.name] = ExpectedEntry(leaf, results.tasks.back());
     if (results.tasks.back().output_type == "generate_until")
       truncated[leaf.name] = {{"answers", 1}, {"truncated", 0}};

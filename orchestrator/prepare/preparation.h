@@ -42,6 +42,7 @@ struct Suite {
 struct PreparationHooks {
   std::function<void(size_t done, size_t total)> progress;  ///< called after each task
   std::function<void(const std::string& what)> doing;       ///< as in PrepareOptions
+  TaskCode* code = nullptr;                                 ///< as in PrepareOptions
   /// Ends the work with Error(kInfrastructure)
   const std::atomic<bool>* cancel = nullptr;
 };

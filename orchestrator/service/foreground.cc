@@ -38,7 +38,8 @@ LocalHostOptions MakeHostOptions(const RunOptions& options, const fs::path& sock
   return {sockets,
           options.binaries,
           directory.path() / "logs",
-          {"--sandbox", ToJson(options.config.metrics.sandbox).dump()}};
+          {"--sandbox", ToJson(options.config.metrics.sandbox).dump(), "--task-code",
+           ToJson(options.config.task_code).dump()}};
 }
 
 std::filesystem::path StateOf(const EvalConfig& config) {

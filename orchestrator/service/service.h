@@ -41,6 +41,7 @@ struct ServiceOptions {
   int threads = 1;                               ///< of each worker
   int metric_processes = 1;
   SandboxOptions sandbox;
+  TaskCodeOptions task_code;  ///< for submissions that ask for it
   std::filesystem::path staging_root;
   uint64_t staging_keep = 0;
   double linger_s = 600;  ///< how long this host's agent waits for another service

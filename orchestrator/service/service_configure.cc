@@ -94,6 +94,7 @@ EvalConfig Service::Parse(const Submission& submission, EvalOverrides::Folders f
   overrides.set = submission.set;
   overrides.roots = options_.roots;
   overrides.limits = options_.limits;
+  overrides.task_code = options_.task_code;
   overrides.folders = folders;
   if (submission.base.empty()) overrides.called = kSubmitted;
   EvalConfig config = ParseEvalConfig(submission.yaml, base / kFileName, overrides);

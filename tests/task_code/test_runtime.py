@@ -1,7 +1,10 @@
 """The process that runs the Python functions of tasks (task_code/runtime), and its stand-in for the package datasets."""
+import hashlib
 import json
 import os
 import pathlib
+import site
+import socket
 import subprocess
 import sys
 import tempfile
@@ -50,27 +53,44 @@ class Rows(unittest.TestCase):
 
 
 class Process:
-    """A process of the runtime, asked over two pipes."""
+    """A process of the runtime, started and asked as evald does, but outside of a sandbox."""
 
     def __init__(self):
-        read_calls, self.calls = os.pipe()
-        self.answers, write_answers = os.pipe()
-        start = f"import sys; sys.path.insert(0, {str(RUNTIME)!r}); from evald_task.__main__ import main; main()"
-        self.process = subprocess.Popen([sys.executable, "-I", "-c", start, str(read_calls), str(write_answers)],
-                                        pass_fds=(read_calls, write_answers), stdout=subprocess.PIPE, text=True)
-        os.close(read_calls)
-        os.close(write_answers)
-        self.calls, self.answers = open(self.calls, "w"), open(self.answers)
+        ours, theirs = socket.socketpair()
+        texts = {path.stem: path.read_text() for path in sorted((RUNTIME / "evald_task").glob("*.py"))}
+        folder = tempfile.TemporaryDirectory()
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, "-S", "-s", "-B", "-c", (RUNTIME / "start.py").read_text(),
+             json.dumps(site.getsitepackages()), json.dumps(texts), str(theirs.fileno())],
+            pass_fds=(theirs.fileno(),), stderr=subprocess.PIPE, text=True, env={"TMPDIR": folder.name})
+        theirs.close()
+        self.channel = ours.makefile("rw")
+        ours.close()
+        self.wanted = []
+
+    def send(self, message):
+        self.channel.write(json.dumps(message) + "\n")
+        self.channel.flush()
+        return json.loads(self.channel.readline())
 
     def ask(self, call, **members):
-        self.calls.write(json.dumps({"call": call, **members}) + "\n")
-        self.calls.flush()
-        return json.loads(self.answers.readline())
+        answer = self.send({"call": call, **members})
+        while "want" in answer:
+            self.wanted.append(answer["want"])
+            answer = self.send(self.file(pathlib.Path(answer["want"])))
+        return answer
+
+    @staticmethod
+    def file(path):
+        if path.is_file():
+            return {"file": path.read_bytes().decode("latin-1")}
+        return {"folder": True} if path.is_dir() else {}
 
     def end(self):
-        self.calls.close()
-        said, _ = self.process.communicate(timeout=30)
-        self.answers.close()
+        self.channel.close()
+        _, said = self.process.communicate(timeout=30)
+        self.folder.cleanup()
         return self.process.returncode, said
 
 
@@ -205,6 +225,41 @@ class Calls(unittest.TestCase):
         self.write("more = ['c']\n", "beside.py", root + "second")
         made = self.ask("samples", function=self.load("utils.samples", folder), seed=1)
         self.assertEqual(self.ask("read", table=made["table"], first=0, count=9)["values"], [[{"word": w}] for w in "abc"])
+
+    def test_a_module_reads_the_files_beside_it(self):
+        folder = self.write("""
+            import json, pathlib
+            NAMES = json.loads((pathlib.Path(__file__).resolve().parent.parent / "names.json").read_text())
+            def f(doc):
+                with open(__file__.replace("utils.py", "late.txt")) as late:
+                    return NAMES[doc["n"]] + late.read()
+            """, folder="inner")
+        self.write('["a", "b"]', "names.json")
+        self.write("!", "late.txt", folder="inner")
+        function = self.load("utils.f", folder)
+        documents = self.ask("documents", table=self.table([{"n": 1}]))
+        ask = lambda: self.ask("apply", function=function, table=documents["table"], first=0, count=1)
+        self.assertEqual((ask(), ask()), ({"values": [["b!"]]},) * 2)
+        paths = [f"{folder}/utils.py", f"{self.folder}/names.json", f"{folder}/late.txt"]
+        self.assertEqual(self.process.wanted, paths)  # each once
+        files = self.ask("used", functions=[function])["files"]
+        self.assertEqual(files, {path: hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest() for path in paths})
+
+    def test_what_each_function_uses_is_known_though_modules_are_loaded_once(self):
+        root = self.folder + "/lm_eval/tasks"
+        self.write("NAMES = open(__file__.replace('names.py', 'names.txt')).read()\n", "names.py", folder="lm_eval/tasks/x")
+        self.write("a\n", "names.txt", folder="lm_eval/tasks/x")
+        for name in "xy":
+            self.write("from lm_eval.tasks.x.names import NAMES\nimport json\ndef f(doc): return NAMES\n",
+                       folder=f"lm_eval/tasks/{name}")
+        self.write("def g(doc): return 1\n", folder="lm_eval/tasks/z")
+        used = lambda *functions: [path.removeprefix(root) for path in self.ask("used", functions=functions)["files"]]
+        f, h, g = (self.load(name, f"{root}/{folder}") for name, folder in (("utils.f", "x"), ("utils.f", "y"), ("utils.g", "z")))
+        both = ["/x/names.py", "/x/names.txt"]
+        self.assertEqual(used(f), both + ["/x/utils.py"])
+        self.assertEqual(used(h), both + ["/y/utils.py"])
+        self.assertEqual(used(g), ["/z/utils.py"])
+        self.assertEqual(self.ask("used", functions=[f])["packages"], {})
 
     def test_what_is_drawn_is_the_same_each_time(self):
         self.write("""

@@ -2,13 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <linux/capability.h>
 #include <linux/close_range.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -16,6 +12,7 @@
 #include <unistd.h>
 
 #include "metrics/sandbox/guest/guest.h"
+#include "metrics/sandbox/restrictions.h"
 
 namespace evald::guest {
 namespace {
@@ -48,65 +45,21 @@ void KeepNoDescriptors(SetupPage* setup) {
   if (syscall(SYS_close_range, 3u, ~0u, 0u) != 0) FailSetup(setup, "close_range(3..)");
 }
 
-void Limit(SetupPage* setup, int resource, uint64_t value, const char* name) {
-  rlimit now;
-  if (prlimit(0, static_cast<__rlimit_resource>(resource), nullptr, &now) != 0) {
-    FailSetup(setup, name);
-  }
-  const rlim_t bounded = value < now.rlim_max ? value : now.rlim_max;
-  const rlimit wanted = {bounded, bounded};
-  if (prlimit(0, static_cast<__rlimit_resource>(resource), &wanted, nullptr) != 0) {
-    FailSetup(setup, name);
-  }
+void Check(SetupPage* setup, const char* failed_step) {
+  if (failed_step != nullptr) FailSetup(setup, failed_step);
 }
 
 void SetLimits(const ZygoteConfig& config, SetupPage* setup) {
   // The supervisor's clock decides. This limit counts in ticks and bounds what the supervisor does
   // not see.
-  Limit(setup, RLIMIT_CPU, config.cpu_limit_us / 1000000 + 2, "RLIMIT_CPU");
-  Limit(setup, RLIMIT_AS, config.memory_bytes, "RLIMIT_AS");
-  Limit(setup, RLIMIT_FSIZE, config.tmpfs_bytes, "RLIMIT_FSIZE");
-  Limit(setup, RLIMIT_NOFILE, 256, "RLIMIT_NOFILE");
-  Limit(setup, RLIMIT_STACK, 8 << 20, "RLIMIT_STACK");
-  Limit(setup, RLIMIT_CORE, 0, "RLIMIT_CORE");
-  Limit(setup, RLIMIT_MEMLOCK, 0, "RLIMIT_MEMLOCK");
-  Limit(setup, RLIMIT_MSGQUEUE, 0, "RLIMIT_MSGQUEUE");
-  Limit(setup, RLIMIT_SIGPENDING, 64, "RLIMIT_SIGPENDING");
-  if (config.task_limit != 0) Limit(setup, RLIMIT_NPROC, config.task_limit, "RLIMIT_NPROC");
-}
-
-/// Direct system calls: libc's wrappers would signal threads that this process does not have.
-void BecomeProgramUser(const ZygoteConfig& config, SetupPage* setup) {
-  const uint32_t id = config.program_uid;
-  if (id == 0) return;
-  if (syscall(SYS_setgroups, 0, nullptr) != 0) FailSetup(setup, "setgroups(none)");
-  if (syscall(SYS_setresgid, id, id, id) != 0) FailSetup(setup, "setresgid(program)");
-  if (syscall(SYS_setresuid, id, id, id) != 0) FailSetup(setup, "setresuid(program)");
-}
-
-void DropBoundingSet(SetupPage* setup) {
-  for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability) {
-    if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) FailSetup(setup, "PR_CAPBSET_DROP");
-  }
-}
-
-void DropCapabilities(SetupPage* setup) {
-  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct none[2];
-  memset(none, 0, sizeof(none));
-  if (syscall(SYS_capset, &header, none) != 0) FailSetup(setup, "capset(none)");
+  Check(setup, sandbox::LimitResource(RLIMIT_CPU, config.cpu_limit_us / 1000000 + 2, "RLIMIT_CPU"));
+  Check(setup,
+        sandbox::LimitResources({config.memory_bytes, config.tmpfs_bytes, 256, config.task_limit}));
 }
 
 void InstallFilter(const Zygote& zygote, SetupPage* setup) {
-  const sock_fprog filter = {static_cast<unsigned short>(zygote.config.filter_instructions),
-                             const_cast<sock_filter*>(zygote.filter)};
-  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0) return;
-  if (zygote.config.filter_required) FailSetup(setup, "seccomp(SECCOMP_SET_MODE_FILTER)");
-}
-
-void SetOption(SetupPage* setup, int option, unsigned long value, const char* name) {
-  if (prctl(option, value, 0, 0, 0) != 0) FailSetup(setup, name);
+  const char* failed = sandbox::InstallFilter(zygote.filter, zygote.config.filter_instructions);
+  if (zygote.config.filter_required) Check(setup, failed);
 }
 
 }  // namespace
@@ -119,14 +72,15 @@ void StartProgram(Program& program) {
   EnterFreshFolder(program);
   KeepNoDescriptors(setup);
   if (zygote.config.namespaces) {
-    DropBoundingSet(setup);
-    BecomeProgramUser(zygote.config, setup);
-    DropCapabilities(setup);
+    Check(setup, sandbox::DropBoundingSet());
+    if (zygote.config.program_uid != 0) {
+      Check(setup, sandbox::BecomeUser(zygote.config.program_uid));
+    }
+    Check(setup, sandbox::DropCapabilities());
   }
-  SetOption(setup, PR_SET_DUMPABLE, 0, "PR_SET_DUMPABLE");
-  SetOption(setup, PR_SET_NO_NEW_PRIVS, 1, "PR_SET_NO_NEW_PRIVS");
-  // After the change of user, which clears it
-  SetOption(setup, PR_SET_PDEATHSIG, SIGKILL, "PR_SET_PDEATHSIG");
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) FailSetup(setup, "PR_SET_DUMPABLE");
+  Check(setup, sandbox::GainNoPrivileges());
+  Check(setup, sandbox::DieWithParentThread(SIGKILL));  // after the change of user
   SetLimits(zygote.config, setup);
   InstallFilter(zygote, setup);
   RunProgram(program);

@@ -1,11 +1,15 @@
 """The calls that evald makes (docs/task-code.md). Each takes the members of a message and gives those of the answer."""
+import functools
 import inspect
 import platform
-from importlib import metadata
 
 from . import functions
 from .tables import Table, dataset_of, packed_until_full
 from .values import pack, unpack
+
+
+# The shapes of responses. Numbers that JSON does not have come as text: "-inf".
+FORMS = {"texts": lambda one: one, "pairs": lambda one: (float(one[0]), bool(one[1])), "numbers": float}
 
 
 class AtDocument(Exception):
@@ -17,9 +21,10 @@ class AtDocument(Exception):
 
 
 class Calls:
-    def __init__(self, finder):
-        self.finder = finder
+    def __init__(self, finder, files):
+        self.finder, self.files = finder, files
         self.functions = {}
+        self.modules = {}  # the names of their modules
         self.tables = {}
         self.next_table = 1
 
@@ -32,25 +37,35 @@ class Calls:
     # -- functions
 
     def do_load(self, folder, name, seed):
-        """Imports a function. Whatever its module draws at random while it is imported is drawn with the seed."""
+        """Imports a function. Its module draws at random with the seed while it is imported."""
         if (folder, name) not in self.functions:
             self.finder.know(folder)
             functions.seed(seed)
-            self.functions[folder, name] = functions.load_function(folder, name)
+            self.functions[folder, name], self.modules[folder, name] = functions.load_function(folder, name, self.files)
         return {"callable": callable(self.functions[folder, name])}
 
-    def function(self, names):
-        return self.functions[tuple(names)]
+    def do_roots(self, folders):
+        """Folders of task files: modules in them can be imported as lm_eval.tasks, as those of lm_eval/tasks can."""
+        for folder in folders:
+            self.finder.add_root(folder)
+        return {}
 
-    def do_about(self, packages):
-        """The versions of Python and of those packages that are installed."""
-        versions = {}
-        for package in packages:
-            try:
-                versions[package] = metadata.version(package)
-            except metadata.PackageNotFoundError:
-                pass
-        return {"python": platform.python_version(), "packages": versions}
+    def do_used(self, functions):
+        """The files and packages that the functions have used so far."""
+        paths, packages = self.files.uses.by([self.modules[tuple(function)] for function in functions])
+        return {"files": {path: self.files.hashes[path] for path in paths}, "python": platform.python_version(),
+                "packages": packages}
+
+    def function(self, names):
+        function, module = self.functions[tuple(names)], self.modules[tuple(names)]
+        return self.of_module(function, module) if inspect.isfunction(function) else function
+
+    def of_module(self, function, module):
+        @functools.wraps(function)
+        def call(*arguments, **settings):
+            with self.files.uses.of(module):
+                return function(*arguments, **settings)
+        return call
 
     # -- documents
 
@@ -109,9 +124,10 @@ class Calls:
 
     # -- scoring
 
-    def do_process_results(self, function, documents, results):
-        call = self.function(function)
-        pairs = list(zip(map(unpack, documents), map(unpack, results)))
+    def do_process_results(self, function, documents, results, form):
+        """`form`: what the responses are, "texts", "pairs" (log-likelihood and greediness) or "numbers"."""
+        call, shape = self.function(function), FORMS[form]
+        pairs = [(unpack(document), [shape(one) for one in responses]) for document, responses in zip(documents, results)]
         return {"values": [pack(value) for value in self.each(lambda pair: call(*pair), pairs)]}
 
     def do_filter(self, function, responses, documents, settings):

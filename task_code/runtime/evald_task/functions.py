@@ -1,7 +1,7 @@
 """The import of a task's functions: `!function utils.name` of a task file, where utils.py lies beside the file."""
 import importlib
+import importlib.machinery
 import importlib.util
-import os
 import random
 import sys
 
@@ -17,28 +17,47 @@ def module_name(path):
     return path.removesuffix(".py")
 
 
-def load_module(path):
-    name = module_name(path)
-    if name in sys.modules and getattr(sys.modules[name], "__file__", None) == path:
+class TaskLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module from the mirror of the task's folders."""
+
+    def __init__(self, name, path, files):
+        super().__init__(name, files.local(path))
+        self.own_path, self.files = path, files
+
+    def exec_module(self, module):
+        with self.files.uses.of(self.name):
+            self.files.kind(self.own_path)
+            super().exec_module(module)
+
+
+def spec_of(name, path, files, folders=None):
+    return importlib.util.spec_from_file_location(name, files.local(path), loader=TaskLoader(name, path, files),
+                                                  submodule_search_locations=folders)
+
+
+def load_module(path, files):
+    name, local = module_name(path), files.local(path)
+    if name in sys.modules and getattr(sys.modules[name], "__file__", None) == local:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = spec_of(name, path, files)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     sys.modules[name] = module
     return module
 
 
-def load_function(folder, name):
-    """The function of `!function name` in a task file of `folder`. A module beside the file comes first, then one that
-    can be imported."""
+def load_function(folder, name, files):
+    """The function of `!function name` in a task file of `folder`, and the name of its module. A module beside the file
+    comes first, then one that can be imported."""
     module, _, function = name.rpartition(".")
     if not module:
         raise ImportError(f"{name!r} names no module: expected module.function")
-    path = os.path.realpath(os.path.join(folder, module.replace(".", "/") + ".py"))
-    found = load_module(path) if os.path.exists(path) else importlib.import_module(module)
+    path = f"{folder.rstrip('/')}/{module.replace('.', '/')}.py"
+    found = load_module(path, files) if files.kind(path) == "file" else importlib.import_module(module)
     if not hasattr(found, function):
-        raise AttributeError(f"{getattr(found, '__file__', module)} has no function {function!r}")
-    return getattr(found, function)
+        where = files.real(getattr(found, "__file__", None) or module)
+        raise AttributeError(f"{where} has no function {function!r}")
+    return getattr(found, function), found.__name__
 
 
 def seed(number):

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from . import rows
-from .functions import TASKS
+from .functions import TASKS, spec_of
 
 REMEDY = {"lm_eval": "pip install lm_eval==0.4.13", "datasets": "pip install datasets"}
 
@@ -120,34 +120,49 @@ def missing_name(module):
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds the modules of MEMBERS, and those of lm_eval.tasks in the folders of task files."""
 
-    def __init__(self):
-        self.task_roots = []
+    def __init__(self, files):
+        self.files = files
+        self.roots = []
 
     def find_spec(self, name, path=None, target=None):
-        if name not in MEMBERS:
-            return None
-        spec = importlib.machinery.ModuleSpec(name, self, is_package=True)
-        spec.submodule_search_locations = self.task_roots if name == "lm_eval.tasks" else []
-        return spec
+        if name in MEMBERS:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        if name.startswith("lm_eval.tasks."):
+            return self.find_task_module(name)
+        return None
+
+    def find_task_module(self, name):
+        inside = name.split(".", 2)[2].replace(".", "/")
+        for root in self.roots:
+            for path in (f"{root}/{inside}.py", f"{root}/{inside}/__init__.py"):
+                if self.files.kind(path) == "file":
+                    folders = [root] if path.endswith("/__init__.py") else None
+                    return spec_of(name, path, self.files, folders)
+            if self.files.kind(f"{root}/{inside}") == "folder":
+                return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
 
     def create_module(self, spec):
         return ModuleType(spec.name)
 
     def exec_module(self, module):
-        module.__dict__.update(MEMBERS[module.__name__])
-        module.__getattr__ = missing_name(module.__name__)
+        if module.__name__ in MEMBERS:
+            module.__dict__.update(MEMBERS[module.__name__])
+            module.__getattr__ = missing_name(module.__name__)
 
     def know(self, folder):
         """Lets modules below `folder`, if that is lm_eval/tasks or lies in it, be imported as lm_eval.tasks."""
         inside = folder.rstrip("/") + "/"
         if TASKS in inside:
-            root = inside[:inside.index(TASKS) + len(TASKS) - 1]
-            if root not in self.task_roots:
-                self.task_roots.append(root)
+            self.add_root(inside[:inside.index(TASKS) + len(TASKS) - 1])
+
+    def add_root(self, folder):
+        if folder.rstrip("/") not in self.roots:
+            self.roots.append(folder.rstrip("/"))
 
 
-def install():
+def install(files):
     """Adds the stand-ins behind everything that is installed. Returns the finder."""
-    finder = Finder()
+    finder = Finder(files)
     sys.meta_path.append(finder)
     return finder

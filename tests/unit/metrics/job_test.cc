@@ -45,7 +45,7 @@ class JobTest : public ::testing::Test {
   // The error with which the job ends.
   Error RunAndFail(const protocol::Job& job) {
     protocol::JobDone done;
-    const Error error = Caught([&] { RunJob(job, [] { return nullptr; }, stop_, &count_, &done); });
+    const Error error = Caught([&] { RunJob(job, [] { return nullptr; }, nullptr, stop_, &count_, &done); });
     EXPECT_FALSE(std::filesystem::exists(job.file));
     return error;
   }
@@ -62,7 +62,7 @@ TEST_F(JobTest, GenerationsThatChangedSinceTheyWereCommittedAreNotScored) {
   job.hash = HashHex(all_);
   job.attempt = 3;
   protocol::JobDone done;
-  ASSERT_TRUE(RunJob(job, [] { return nullptr; }, stop_, &count_, &done));
+  ASSERT_TRUE(RunJob(job, [] { return nullptr; }, nullptr, stop_, &count_, &done));
   EXPECT_EQ(done.attempt, 3);
   std::filesystem::remove(job.file);
   all_[all_.find("#### ") + 5] ^= 1;
@@ -74,7 +74,7 @@ TEST_F(JobTest, GenerationsThatChangedSinceTheyWereCommittedAreNotScored) {
 
 TEST_F(JobTest, ScoresASliceInOrder) {
   protocol::JobDone done;
-  ASSERT_TRUE(RunJob(MakeJob(3, 9), [] { return nullptr; }, stop_, &count_, &done));
+  ASSERT_TRUE(RunJob(MakeJob(3, 9), [] { return nullptr; }, nullptr, stop_, &count_, &done));
   EXPECT_EQ(count_, 6);
   const std::string text = ReadFile(done.file);
   EXPECT_EQ(done.bytes, text.size());
@@ -93,7 +93,7 @@ TEST_F(JobTest, ScoresASliceInOrder) {
 TEST_F(JobTest, EndsEarlyWhenItsTimeIsUp) {
   protocol::JobDone done;
   ASSERT_TRUE(RunJob(
-      MakeJob(3, 9), [] { return nullptr; }, stop_, &count_, &done, std::chrono::microseconds(0)));
+      MakeJob(3, 9), [] { return nullptr; }, nullptr, stop_, &count_, &done, std::chrono::microseconds(0)));
   EXPECT_EQ(done.end, 4) << "at least one document is scored";
   EXPECT_EQ(count_, 1);
   ForEachJsonLine(done.file,
@@ -229,7 +229,7 @@ TEST_F(JobTest, RefusesASliceOutsideTheTask) {
 TEST_F(JobTest, StopsWithNothingCommitted) {
   stop_ = true;
   protocol::JobDone done;
-  EXPECT_FALSE(RunJob(MakeJob(0, 20), [] { return nullptr; }, stop_, &count_, &done));
+  EXPECT_FALSE(RunJob(MakeJob(0, 20), [] { return nullptr; }, nullptr, stop_, &count_, &done));
   EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "scores.jsonl"));
   EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "scores.jsonl.part"));
 }

@@ -78,7 +78,7 @@ Json ScoreSuite(const Json& suite, const fs::path& out,
                       .file = folder / "scores.jsonl"};
     std::atomic<int64_t> done{0};
     protocol::JobDone result;
-    RunJob(job, runner, std::atomic<bool>{false}, &done, &result);
+    RunJob(job, runner, nullptr, std::atomic<bool>{false}, &done, &result);
     const TaskDefinition task = TaskFromJson(prepared.task(), name);
     const ScoreReader scores(folder / "scores.jsonl");
     const GenerationReader generations(folder / "generations.jsonl");

@@ -19,7 +19,7 @@ namespace {
 
 /// Runs `body` in a process with the filter.
 int Filtered(bool allow_machine_code, const std::function<int()>& body) {
-  const std::vector<sock_filter> rules = sandbox::BuildFilter(false, allow_machine_code);
+  const std::vector<sock_filter> rules = sandbox::BuildFilter({false, allow_machine_code});
   return InChild([&] {
     const sock_fprog program = {static_cast<unsigned short>(rules.size()),
                                 const_cast<sock_filter*>(rules.data())};

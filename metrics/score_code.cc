@@ -1,0 +1,73 @@
+// process_results by the task's own Python function.
+#include <fmt/format.h>
+
+#include "evald/error.h"
+#include "metrics/process_results.h"
+#include "metrics/scoring/metrics.h"
+#include "task_code/task_code.h"
+
+namespace evald {
+namespace {
+
+// The harness gives the function the responses of a document's requests as they are: texts, pairs
+// of log-likelihood and greediness, or log-likelihoods.
+TaskCode::Results FormOf(const TaskDefinition& task) {
+  if (task.output_type == "generate_until") return TaskCode::Results::kTexts;
+  if (task.output_type == "loglikelihood_rolling") return TaskCode::Results::kNumbers;
+  return TaskCode::Results::kPairs;
+}
+
+class CodeResults : public ProcessResults {
+ public:
+  CodeResults(const TaskDefinition& task, TaskCode* code)
+      : function_(task.process_results),
+        form_(FormOf(task)),
+        choice_(task.output_type == "multiple_choice"),
+        unconditional_(choice_ && NeedsUnconditional(task.metrics)),
+        code_(code) {
+    for (const MetricSpec& spec : task.metrics) names_.push_back(spec.metric);
+  }
+
+  size_t Requests(const PreparedDocument& document) const override {
+    return choice_ ? document.choices.size() * (unconditional_ ? 2 : 1) : 1;
+  }
+
+  std::vector<std::string> Metrics() const override { return names_; }
+
+  Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
+           Json*) const override {
+    if (code_ == nullptr)
+      throw Error(ErrorKind::kInternal, "no process runs the functions of the task");
+    Json metrics = code_->ProcessResults(function_, document.doc, document.python, filtered, form_);
+    for (const auto& [name, value] : metrics.items()) CheckName(name);
+    return metrics;
+  }
+
+ private:
+  // Names become keys of results, "<name>,<filter>".
+  void CheckName(const std::string& name) const {
+    constexpr size_t kBytesMax = 200;
+    const bool fine = !name.empty() && name.size() <= kBytesMax &&
+                      name.find(',') == std::string::npos && name.find('\n') == std::string::npos;
+    if (fine) return;
+    throw Error(ErrorKind::kInput,
+                fmt::format("the function '{}' gives a metric the name '{}', expected 1 to {} bytes "
+                            "without commas and line feeds",
+                            function_, name.substr(0, kBytesMax), kBytesMax));
+  }
+
+  std::string function_;
+  TaskCode::Results form_;
+  bool choice_;
+  bool unconditional_;
+  TaskCode* code_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+std::unique_ptr<ProcessResults> MakeCodeResults(const TaskDefinition& task, TaskCode* code) {
+  return std::make_unique<CodeResults>(task, code);
+}
+
+}  // namespace evald

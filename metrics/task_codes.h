@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "prepared/prepared_task.h"
+#include "task_code/task_code.h"
+
+namespace evald {
+
+/// The process that runs the functions of tasks while they are scored. It gets the files that are
+/// kept with a prepared task, so that scoring needs no folder of task files. Tasks whose functions
+/// are in other files get a process of their own, since these may belong to other users. One thread
+/// at a time.
+class TaskCodes {
+ public:
+  explicit TaskCodes(TaskCodeOptions options) : options_(std::move(options)) {}
+
+  /// The process for the task's functions; null if the task has none. It stays until the next call.
+  /// Throws like TaskCode, and Error(kInput) if this host does not run task code.
+  TaskCode* For(const PreparedTask& prepared);
+
+  /// The next call starts a process anew.
+  void Drop() { code_.reset(); }
+
+ private:
+  TaskCodeOptions options_;
+  std::unique_ptr<TaskCode> code_;
+  std::string hash_;  ///< of the files that `code_` has
+};
+
+}  // namespace evald

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "evald/json.h"
+
+namespace evald {
+
+/// Whether and how the Python functions of task files are run (docs/task-code.md).
+struct TaskCodeOptions {
+  enum class Allowed {
+    kNo,      ///< tasks that need a function of their own are refused
+    kBoxed,   ///< in the sandbox
+    kUnsafe,  ///< without isolation: for hosts that cannot isolate a process
+  };
+  Allowed allowed = Allowed::kNo;
+  std::string python = "/usr/bin/python3";
+  uint64_t memory_bytes = uint64_t{4} << 30;  ///< of the process
+};
+
+/// "refuse", "allow" or "unsafe".
+const char* ToString(TaskCodeOptions::Allowed allowed);
+/// The reverse; nothing for other texts.
+std::optional<TaskCodeOptions::Allowed> AllowedTaskCode(std::string_view text);
+
+/// {"allowed": "allow", "python": "...", "memory": bytes}
+Json ToJson(const TaskCodeOptions& options);
+/// The reverse; absent keys keep their defaults. Throws Error(kInput).
+TaskCodeOptions TaskCodeFromJson(const Json& json, const std::string& where);
+
+/// What evald hands over when the process wants a file of the task's folders.
+struct WantedFile {
+  enum class Kind { kNone, kFolder, kFile };
+  Kind kind = Kind::kNone;
+  std::string content;
+};
+
+/// Bytes as the text that Python's bytes.decode("latin-1") gives, and back.
+std::string ToLatin1(std::string_view bytes);
+std::string FromLatin1(std::string_view text);
+
+/// Documents that stay in the process.
+struct CodeTable {
+  int64_t id = 0;
+  int64_t count = 0;
+  std::vector<std::string> columns;
+};
+
+/// A process that runs the Python functions of task files. What the functions give is not trusted:
+/// they may give anything, or nothing.
+///
+/// Functions are named as datasets/known_modules.h names those that evald has not built in:
+/// "<folder>/utils.f" with an absolute folder, or "humaneval/utils.f" for one of lm_eval/tasks.
+///
+/// Errors are Error(kInput) that name the function, the exception, file and line, the document
+/// ("document 3"), and the package to install if one is missing. One thread at a time.
+class TaskCode {
+ public:
+  /// Starts the process, which takes about 0.2 s. Throws Error(kInfrastructure) if the interpreter
+  /// is unusable or the host cannot isolate the process.
+  explicit TaskCode(const TaskCodeOptions& options);
+  ~TaskCode();
+
+  /// From now on answers the process's wishes for files. Called on the thread that calls.
+  using Files = std::function<WantedFile(const std::string& path)>;
+  void ServeFiles(Files files) { files_ = std::move(files); }
+  WantedFile File(const std::string& path) const { return files_ ? files_(path) : WantedFile(); }
+
+  /// Folders whose modules can be imported as those of lm_eval.tasks.
+  void AddRoots(const std::vector<std::string>& folders);
+  const std::vector<std::string>& roots() const { return roots_; }
+
+  /// Imports a function. What its module draws at random while it is imported is drawn with `seed`.
+  void Load(const std::string& function, uint64_t seed);
+
+  /// {"python": version, "packages": {name: version}, "files": {path: SHA-256}}: what these
+  /// functions have used so far.
+  Json Used(const std::vector<std::string>& functions);
+
+  /// Rows as a table of `columns`, changed by `function` ("" for none). The process draws with
+  /// `seed`.
+  CodeTable Process(const std::string& function, const std::vector<Json>& rows,
+                    const std::vector<std::string>& columns, uint64_t seed);
+
+  /// The documents that a function without arguments gives.
+  CodeTable Samples(const std::string& function, uint64_t seed);
+
+  /// The documents [first, first + count) of a table, each as [json] or, if JSON cannot hold all of
+  /// it, [json, text for the process]: as many as fit into about 1 MiB, at least one.
+  std::vector<Json> Read(const CodeTable& table, int64_t first, int64_t count);
+
+  /// The values of a function for these documents, as many as fit.
+  std::vector<Json> Apply(const std::string& function, const CodeTable& table, int64_t first,
+                          int64_t count);
+
+  /// The responses that process_results gets.
+  enum class Results {
+    kTexts,    ///< as they are
+    kPairs,    ///< (log-likelihood, is greedy)
+    kNumbers,  ///< log-likelihoods
+  };
+
+  /// The metrics of a document by name. `python` is the second item of Read, or null.
+  Json ProcessResults(const std::string& function, const Json& document, const Json& python,
+                      const std::vector<Json>& results, Results form);
+
+ private:
+  struct Connection;
+  Json Call(const std::string& function, Json call);
+  std::vector<Json> Values(const std::string& function, Json call, int64_t count);
+  CodeTable TableFrom(const std::string& function, const Json& answer) const;
+  Json Await();
+  void Note(const std::string& function);
+
+  std::unique_ptr<Connection> connection_;
+  Files files_;
+  std::vector<std::string> roots_;
+};
+
+}  // namespace evald
