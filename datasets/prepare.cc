@@ -173,8 +173,8 @@ class Preparation {
     for (const auto& [path, hash] : task.sources["code"]["files"].items()) {
       const std::string content = options_.code->File(path).content;
       if (Sha256Hex(content) != hash) {
-        throw Error(ErrorKind::kInput,
-                    fmt::format("{}: the file changed while it was used", path), "try again");
+        throw Error(ErrorKind::kInput, fmt::format("{}: the file changed while it was used", path),
+                    "try again");
       }
       files[path] = ToLatin1(content);
     }

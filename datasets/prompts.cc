@@ -316,12 +316,21 @@ std::vector<Request> PromptBuilder::MakeRequests(const std::vector<std::string>&
   return requests;
 }
 
+// The right one of the contexts.
+Json PromptBuilder::Label(const DocRef& doc) const {
+  Json label = text_.Text(doc, true);
+  if (IsLabel(label)) return label;
+  Fail(fmt::format("doc_to_text gives {}, expected a label as for the first document",
+                   PythonRepr(label)));
+}
+
 PreparedDocument PromptBuilder::Document(int64_t doc_id, const DocRef& doc) const {
   PreparedDocument out;
   out.doc_id = doc_id;
   out.doc = python::PlainDates(doc.row);
   out.target = target_.Target(doc, !choice_.IsNull());
   if (!choice_.IsNull()) out.choices = choice_.Choices(doc);
+  if (multiple_input_) out.label = Label(doc);
   CheckLabels(out);
   return out;
 }

@@ -68,6 +68,7 @@ class PromptBuilder {
   std::string ChoiceDelimiter() const;
   std::string AnswerText(const Json& answer, const std::vector<std::string>* choices) const;
   std::string Prefix(const DocField& field, const DocRef& doc) const;
+  Json Label(const DocRef& doc) const;
   void CheckLabels(const PreparedDocument& document) const;
   std::vector<Request> MakeRequests(const std::vector<std::string>& contexts,
                                     const PreparedDocument& document) const;

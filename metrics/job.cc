@@ -74,9 +74,8 @@ bool NeedsCode(const TaskDefinition& task) {
 }  // namespace
 
 bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
-            const TaskCodeSource& task_code,
-            const std::atomic<bool>& stop, std::atomic<int64_t>* done, protocol::JobDone* result,
-            std::chrono::microseconds time) {
+            const TaskCodeSource& task_code, const std::atomic<bool>& stop,
+            std::atomic<int64_t>* done, protocol::JobDone* result, std::chrono::microseconds time) {
   const double begun = CpuSeconds();
   const int64_t begun_us = MonotonicMicros();
   const PreparedTask prepared = Reading([&] { return PreparedTask(job.prepared); });
@@ -87,7 +86,8 @@ bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
                 fmt::format("documents [{}, {}) of '{}', which has {}", job.first, job.end,
                             job.task, prepared.document_count()));
   }
-  const Scorer scorer(task, NeedsCode(task) ? code_runner() : nullptr, task_code ? task_code(prepared) : nullptr);
+  const Scorer scorer(task, NeedsCode(task) ? code_runner() : nullptr,
+                      task_code ? task_code(prepared) : nullptr);
   if (!job.hash.empty()) CheckHash(job.generations, job.hash);
   const GenerationReader generations =
       Reading([&] { return GenerationReader(job.generations, job.first, job.end); });

@@ -30,8 +30,8 @@ using TaskCodeSource = std::function<TaskCode*(const PreparedTask& prepared)>;
 /// again anywhere, kInfrastructure if another try may succeed (a missing generation, a full disk, a
 /// broken sandbox).
 bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
-            const TaskCodeSource& task_code,
-            const std::atomic<bool>& stop, std::atomic<int64_t>* done, protocol::JobDone* result,
+            const TaskCodeSource& task_code, const std::atomic<bool>& stop,
+            std::atomic<int64_t>* done, protocol::JobDone* result,
             std::chrono::microseconds time = kJobTime);
 
 }  // namespace evald

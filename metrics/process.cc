@@ -225,7 +225,8 @@ int RunMetricProcessOn(protocol::Channel* channel, const MetricProcessOptions& o
   hello.pid = ::getpid();
   hello.engine = sandbox.Isolation();
   Session session(channel, hello);
-  while (const std::optional<protocol::Job> job = session.Next()) Serve(*job, &sandbox, &codes, &session);
+  while (const std::optional<protocol::Job> job = session.Next())
+    Serve(*job, &sandbox, &codes, &session);
   if (!session.lost()) return 0;
   log::Error("the agent is gone; this metric process ends");
   return static_cast<int>(ExitStatus::kIncomplete);

@@ -66,14 +66,9 @@ class MultipleChoice : public ProcessResults {
  public:
   explicit MultipleChoice(const TaskDefinition& task)
       : several_(task.multiple_target),
+        several_contexts_(task.multiple_input),
         unconditional_(NeedsUnconditional(task.metrics)),
-        used_(UsedMetricsOf(task)) {
-    if (task.multiple_input) {
-      throw Error(
-          ErrorKind::kInput,
-          "doc_to_text gives a label (several contexts for one continuation), which is not served");
-    }
-  }
+        used_(UsedMetricsOf(task)) {}
 
   std::vector<std::string> Metrics() const override { return used_.names; }
 
@@ -112,6 +107,7 @@ class MultipleChoice : public ProcessResults {
  private:
   GoldLabels GoldOf(const PreparedDocument& document,
                     const std::vector<std::string>& choices) const {
+    if (several_contexts_) return ReadGold(document.label, choices);
     GoldLabels gold = ReadGold(document.target, choices);
     if (gold.several != several_) {
       throw Error(ErrorKind::kInput,
@@ -135,7 +131,8 @@ class MultipleChoice : public ProcessResults {
     return choices;
   }
 
-  bool several_;
+  bool several_;           // targets
+  bool several_contexts_;  // for one continuation
   bool unconditional_;
   UsedMetrics used_;
 };

@@ -50,10 +50,11 @@ class CodeResults : public ProcessResults {
     const bool fine = !name.empty() && name.size() <= kBytesMax &&
                       name.find(',') == std::string::npos && name.find('\n') == std::string::npos;
     if (fine) return;
-    throw Error(ErrorKind::kInput,
-                fmt::format("the function '{}' gives a metric the name '{}', expected 1 to {} bytes "
-                            "without commas and line feeds",
-                            function_, name.substr(0, kBytesMax), kBytesMax));
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("the function '{}' gives a metric the name '{}', expected 1 to {} bytes "
+                    "without commas and line feeds",
+                    function_, name.substr(0, kBytesMax), kBytesMax));
   }
 
   std::string function_;

@@ -66,9 +66,10 @@ std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, C
                                                    TaskCode* code) {
   if (!task.process_results.empty()) {
     if (UsesTaskCode(task)) return MakeCodeResults(task, code);
-    RefuseFunction("", task.process_results, "(process_results) is not built in", {},
-                   "let evald run the Python code of task files in a sandbox with 'task_code: allow' "
-                   "or --allow-task-code (docs/task-code.md); built in are ");
+    RefuseFunction(
+        "", task.process_results, "(process_results) is not built in", {},
+        "let evald run the Python code of task files in a sandbox with 'task_code: allow' "
+        "or --allow-task-code (docs/task-code.md); built in are ");
   }
   const std::string_view type = OutputTypeOf(task.output_type).name;
   if (type == "generate_until") return MakeGenerationResults(task, runner);

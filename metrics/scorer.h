@@ -17,8 +17,8 @@ namespace evald {
 /// Scores documents of one task: filters, then metrics, as in lm-evaluation-harness. `runner` may
 /// be null if no metric runs code.
 ///
-/// `code` runs the task's own functions; it may be null if no document will be scored. The functions
-/// of a task that does not use them (UsesTaskCode) are refused.
+/// `code` runs the task's own functions; it may be null if no document will be scored. The
+/// functions of a task that does not use them (UsesTaskCode) are refused.
 class Scorer {
  public:
   /// Throws Error(kInput) for an unknown filter, metric or function, with the nearest known name,

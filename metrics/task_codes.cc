@@ -28,9 +28,10 @@ TaskCode* TaskCodes::For(const PreparedTask& prepared) {
   const TaskDefinition task = TaskFromJson(prepared.task(), "task.json");
   if (!UsesTaskCode(task) || task.process_results.empty()) return nullptr;
   if (options_.allowed == TaskCodeOptions::Allowed::kNo) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("task '{}': this host does not run the Python code of tasks", task.name),
-                "set 'task_code: allow' where this host's evald is configured");
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("task '{}': this host does not run the Python code of tasks", task.name),
+        "set 'task_code: allow' where this host's evald is configured");
   }
   const Json code = prepared.Code();
   const std::string hash = Sha256Hex(code.dump(-1, ' ', false, Json::error_handler_t::replace));

@@ -187,6 +187,7 @@ PreparedDocument PreparedTask::Document(int64_t doc_id) const {
   document.doc = Field<Json>(line, "doc", where);
   document.target = Field<Json>(line, "target", where);
   document.choices = Field<Json>(line, "choices", where);
+  if (line.contains("label")) document.label = line.at("label");
   if (line.contains("python")) document.python = line.at("python");
   if (document.doc_id != doc_id || !rest.empty()) {
     throw Error(ErrorKind::kInput,

@@ -19,6 +19,7 @@ struct PreparedDocument {
   Json doc;      ///< the dataset's row, after process_docs
   Json target;   ///< doc_to_target, rendered: a string, an integer, or a list
   Json choices;  ///< doc_to_choice, rendered: a list of strings; null if the task has none
+  Json label;    ///< the right one of several contexts (TaskDefinition::multiple_input); else null
   Json python;   ///< text from which the task's own functions make `doc`; null: `doc` itself
 };
 

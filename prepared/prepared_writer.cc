@@ -125,6 +125,7 @@ void PreparedTaskWriter::Add(const PreparedDocument& document,
                {"doc", document.doc},
                {"target", document.target},
                {"choices", document.choices}};
+  if (!document.label.is_null()) kept["label"] = document.label;
   if (!document.python.is_null()) kept["python"] = document.python;
   std::string line = ToLine(kept) + "\n";
   state_->CheckBytes(line.size(), document.doc_id);

@@ -294,8 +294,8 @@ std::vector<Json> TaskCode::Apply(const std::string& function, const CodeTable& 
   return values;
 }
 
-Json TaskCode::ProcessResults(const std::string& function, const Json& document,
-                              const Json& python, const std::vector<Json>& results, Results form) {
+Json TaskCode::ProcessResults(const std::string& function, const Json& document, const Json& python,
+                              const std::vector<Json>& results, Results form) {
   static constexpr const char* kForms[] = {"texts", "pairs", "numbers"};
   Json packed = Json::array({document});
   if (!python.is_null()) packed.push_back(python);

@@ -93,6 +93,16 @@ Json ThinkingOf(const RunResultsInput& input) {
   return tasks;
 }
 
+// task -> the files and packages that its own Python functions used; without empty entries.
+Json TaskCodeOf(const RunResultsInput& input) {
+  Json tasks = Json::object();
+  for (const SuiteTask& task : input.suite.tasks) {
+    if (UsesTaskCode(task.definition))
+      tasks[task.definition.name] = task.definition.sources.at("code");
+  }
+  return tasks;
+}
+
 // task -> documents for which the model gave no number; without empty entries.
 Json UndefinedOf(const RunResultsInput& input) {
   Json undefined = Json::object();
@@ -153,6 +163,7 @@ Json Facts(const RunResultsInput& input) {
           {"truncated_prompts", TruncatedPrompts(input)},
           {"truncated_answers", TruncatedAnswers(input)},
           {"thinking", ThinkingOf(input)},
+          {"task_code", TaskCodeOf(input)},
           {"fallbacks", FallbacksOf(input)},
           {"undefined", UndefinedOf(input)},
           {"work", Work(input)},

@@ -118,7 +118,7 @@ class Calls:
         for number, document in enumerate(documents, first):
             try:
                 value = function(document)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise AtDocument(number, error) from error
             yield value
 

@@ -70,7 +70,7 @@ def main(calls, answers):
     while (message := channel.receive()) is not None:
         try:
             answer = {"ok": served.named(message.pop("call"))(**message)}
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             answer = {"error": fault(error, files)}
         sys.stdout.flush()
         channel.send(answer)

@@ -45,7 +45,8 @@ class JobTest : public ::testing::Test {
   // The error with which the job ends.
   Error RunAndFail(const protocol::Job& job) {
     protocol::JobDone done;
-    const Error error = Caught([&] { RunJob(job, [] { return nullptr; }, nullptr, stop_, &count_, &done); });
+    const Error error =
+        Caught([&] { RunJob(job, [] { return nullptr; }, nullptr, stop_, &count_, &done); });
     EXPECT_FALSE(std::filesystem::exists(job.file));
     return error;
   }
@@ -93,7 +94,8 @@ TEST_F(JobTest, ScoresASliceInOrder) {
 TEST_F(JobTest, EndsEarlyWhenItsTimeIsUp) {
   protocol::JobDone done;
   ASSERT_TRUE(RunJob(
-      MakeJob(3, 9), [] { return nullptr; }, nullptr, stop_, &count_, &done, std::chrono::microseconds(0)));
+      MakeJob(3, 9), [] { return nullptr; }, nullptr, stop_, &count_, &done,
+      std::chrono::microseconds(0)));
   EXPECT_EQ(done.end, 4) << "at least one document is scored";
   EXPECT_EQ(count_, 1);
   ForEachJsonLine(done.file,

@@ -1,0 +1,267 @@
+"""Python functions of task files: what they give decides prompts and scores, and they reach nothing else."""
+import json
+import socket
+import textwrap
+import time
+import unittest
+
+from evald_case import EvaldCase
+from service_case import Service
+
+YAML = """\
+task: {name}
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: rows.jsonl, train: rows.jsonl}}}}
+test_split: test
+training_split: train
+output_type: {kind}
+{keys}
+metric_list: [{metrics}]
+"""
+
+
+class TaskCode:
+    """Tasks with functions, beside each other in one folder."""
+
+    def write_rows(self, rows):
+        (self.tasks / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def write_task(self, code="", name="coded", kind="generate_until", metrics="{metric: exact_match}", module="utils", **keys):
+        defaults = {"doc_to_text": "'{{question}}'", "doc_to_target": "'{{answer}}'"}
+        lines = "\n".join(f"{key}: {value}" for key, value in {**defaults, **keys}.items())
+        (self.tasks / f"{name}.yaml").write_text(YAML.format(name=name, kind=kind, keys=lines, metrics=metrics))
+        if code:
+            (self.tasks / f"{module}.py").write_text(textwrap.dedent(code))
+
+    def settings(self, **changes):
+        return {"tasks": ["coded"], "task_code": "allow", "engine": {"name": "emulated", "concurrency": 4}, **changes}
+
+    def run_failed(self, **changes):
+        done = self.evald("run", self.write_config(**self.settings(**changes)), "--quiet", timeout=120)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        return done.stderr
+
+    def samples_of(self, task):
+        lines = next((self.folder / "runs").glob(f"*/samples_{task}.jsonl")).read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def prompts(self):
+        lines = (self.folder / "cache" / "prepared").glob("*/requests.jsonl")
+        return [json.loads(line)["context"] for path in lines for line in path.read_text().splitlines()]
+
+
+class Functions(TaskCode, EvaldCase):
+    def setUp(self):
+        super().setUp()
+        self.write_rows([{"question": f"{i}  +  1?", "answer": str(i + 1), "keep": i % 2} for i in range(10)])
+
+    def test_documents_and_prompts_are_those_that_the_functions_give(self):
+        self.write_task("""
+            import json, os
+            WORDS = json.load(open(os.path.join(os.path.dirname(__file__), "words.json")))
+            def process_docs(dataset):
+                return dataset.filter(lambda doc: doc["keep"]).map(lambda doc: {"sum": " ".join(doc["question"].split())})
+            def text(doc):
+                return f"{WORDS['ask']} {doc['sum']}"
+            def target(doc):
+                return f"<{doc['answer']}>"
+            def samples():
+                return [{"sum": "1 + 1?", "answer": "2"}]
+            """, process_docs="!function utils.process_docs", doc_to_text="!function utils.text", doc_to_target="!function utils.target",
+            num_fewshot=1, fewshot_config="{sampler: first_n, samples: !function utils.samples}")
+        (self.tasks / "words.json").write_text('{"ask": "What is"}')
+        results = self.run_done(self.write_config(**self.settings()))
+        shot = "What is 1 + 1? <2>\n\n"
+        self.assertEqual(self.prompts(), [f"{shot}What is {i} + 1?" for i in (1, 3, 5, 7, 9)])
+        self.assertEqual(results["n-samples"]["coded"], {"original": 5, "effective": 5})
+        used = results["evald"]["task_code"]["coded"]
+        self.assertEqual(sorted(used["files"]), [str(self.tasks / "utils.py"), str(self.tasks / "words.json")])
+
+    def test_a_prepared_task_is_found_again_while_its_files_are_the_same(self):
+        self.write_task("def text(doc): return open(__file__.replace('utils.py', 'late.txt')).read() + doc['question']",
+                        doc_to_text="!function utils.text", process_docs=None)
+        text = (self.tasks / "coded.yaml").read_text().replace("process_docs: None\n", "")
+        (self.tasks / "coded.yaml").write_text(text)
+        (self.tasks / "late.txt").write_text("A: ")
+        cache = self.folder / "cache" / "prepared"
+        def run(begin):
+            self.run_done(self.write_config(**self.settings()))
+            self.assertTrue(all(prompt.startswith(begin) for prompt in self.prompts()), self.prompts())
+            return {path.name: path.stat().st_ino for path in cache.iterdir()}
+        first = run("A: ")
+        self.assertEqual(run("A: "), first)
+        (self.tasks / "late.txt").write_text("B: ")  # opened only while the function runs: no part of the key
+        self.assertEqual(list(run("B: ")), list(first))
+        (self.tasks / "utils.py").write_text("def text(doc): return 'C: '\n")
+        for path in cache.iterdir():
+            path.rename(self.folder / path.name)
+        self.assertNotEqual(list(run("C: ")), list(first))
+
+    def test_process_results_scores_each_output_type(self):
+        self.write_rows([{"question": "q", "answer": "b", "words": [1, 2]} for _ in range(6)])
+        code = """
+            def generated(doc, results):
+                assert isinstance(results, list) and isinstance(results[0], str)
+                return {"length": len(results[0]), "right": results[0] == doc["answer"], "pair": 0.5}
+            def chosen(doc, results):
+                (first, greedy), second = results
+                assert isinstance(results[0], tuple) and isinstance(first, float) and isinstance(greedy, bool)
+                return {"acc": float(first < second[0])}
+            def rolled(doc, results):
+                loglikelihood, = results
+                return {"word_perplexity": (loglikelihood, 2)}
+            """
+        self.write_task(code, process_results="!function utils.generated", metrics="{metric: right, aggregation: mean}")
+        self.write_task(name="choice", kind="multiple_choice", doc_to_choice="['a', 'b']", doc_to_target="1",
+                        process_results="!function utils.chosen", metrics="{metric: acc}")
+        self.write_task(name="rolling", kind="loglikelihood_rolling", process_results="!function utils.rolled",
+                        metrics="{metric: word_perplexity}")
+        results = self.run_done(self.write_config(**self.settings(tasks=["coded", "choice", "rolling"])))
+        found = results["results"]["coded"]
+        lengths = [len(sample["filtered_resps"][0]) for sample in self.samples_of("coded")]
+        self.assertAlmostEqual(found["length,none"], sum(lengths) / len(lengths))
+        self.assertEqual((found["right,none"], found["pair,none"]), (0.0, 0.5))
+        for sample in self.samples_of("choice"):
+            (first, _), (second, _) = sample["filtered_resps"]
+            self.assertEqual(sample["acc"], float(float(first) < float(second)))
+        self.assertGreater(results["results"]["rolling"]["word_perplexity,none"], 1)
+
+    def test_a_label_may_name_the_right_context_of_one_continuation(self):
+        self.write_task(kind="multiple_choice", doc_to_text="'{{keep}}'", doc_to_choice='"{{[\'the \' + question, \'a \' + question]}}"',
+                        doc_to_target="'{{answer}}'", metrics="{metric: acc}")
+        self.run_done(self.write_config(**self.settings(task_code="refuse")))
+        prompts = self.prompts()
+        self.assertEqual(prompts[:2], ["the 0  +  1?", "a 0  +  1?"])
+        for sample in self.samples_of("coded"):
+            scores = [float(pair[0]) for pair in sample["filtered_resps"]]
+            self.assertEqual(sample["acc"], float(scores.index(max(scores)) == sample["doc"]["keep"]), sample)
+
+    def test_without_leave_nothing_runs(self):
+        self.write_task("raise SystemExit('it ran')\ndef text(doc): pass\n", doc_to_text="!function utils.text")
+        said = self.run_failed(task_code=None)
+        self.assertIn(f"the function 'text' of {self.tasks}/utils.py is not built in", said)
+        self.assertIn("--allow-task-code", said)
+        self.assertIn("found 'yes', expected refuse, allow or unsafe", self.run_failed(task_code="'yes'".strip("'")))
+
+    def test_errors_name_function_file_line_and_document(self):
+        for code, expected in (
+                ("def text(doc):\n    return doc['absent']\n", r"utils.text': KeyError: 'absent' \(.*/utils.py:2, document 0\)"),
+                ("import no_such_module\n", "ModuleNotFoundError: .*no_such_module.*-m pip install no_such_module"),
+                ("def text(doc)\n", r"SyntaxError: .*/utils.py.*:1"),
+                ("def other(doc): pass\n", "has no function 'text'"),
+                ("text = 5\n", "is no function"),
+                ("def text(doc): return None\n", "doc_to_text gives None, not text"),
+                ("def text(doc): return {1, 2}\n", "doc_to_text gives .*, not text"),
+                ("import sys\ndef text(doc): sys.exit(3)\n", "SystemExit: 3"),
+                ("import os\ndef text(doc): os._exit(3)\n", "the process of the task's code ended with status 3"),
+                ("import os\ndef text(doc): os.abort()\n", "the process of the task's code was ended by signal"),
+                ("def text(doc): return 'x' * (1 << 40)\n", "MemoryError"),
+                ("def text(doc):\n    return text(doc)\n", "RecursionError"),
+                ("def text(doc):\n    a = []\n    a.append(a)\n    return a\n", "RecursionError|cannot be kept|not text"),
+        ):
+            with self.subTest(code=code):
+                self.write_task(code, doc_to_text="!function utils.text")
+                self.assertRegex(self.run_failed(), expected)
+
+    def test_documents_that_are_none(self):
+        for gives, expected in (("None", "gives None, expected documents"), ("[]", "gives no documents"), ("5", "TypeError"),
+                                ("['a']", "expected a mapping of columns")):
+            with self.subTest(gives=gives):
+                self.write_task(f"def docs(dataset): return {gives}\n", process_docs="!function utils.docs")
+                self.assertRegex(self.run_failed(), expected)
+
+    def test_a_function_without_end_ends_with_the_time_for_preparing(self):
+        self.write_task("def text(doc):\n    while True: pass\n", doc_to_text="!function utils.text")
+        begin = time.monotonic()
+        self.assertIn("'limits.seconds' sets that", self.run_failed(limits={"seconds": 3}))
+        self.assertLess(time.monotonic() - begin, 60)
+
+    def test_functions_reach_nothing(self):
+        """Each attempt raises in the function, or finds nothing there."""
+        (self.folder / "secret.txt").write_text("SECRET")
+        (self.tasks / "link.txt").symlink_to(self.folder / "secret.txt")
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        attempts = [
+            f"open({str(self.folder / 'secret.txt')!r}).read()", "open('/etc/passwd').read()", "open('/proc/self/environ').read()",
+            "open(__file__ + '/../../secret.txt').read()", f"open({str(self.folder / 'made.txt')!r}, 'w')", "open('/evil', 'w')",
+            f"__import__('socket').create_connection(('127.0.0.1', {listener.getsockname()[1]}), 2)",
+            "__import__('os').fork()", "__import__('subprocess').run(['/bin/true'])", "__import__('os').kill(1, 0) or 1 / 0",
+            "__import__('os').listdir('/home')", "__import__('ctypes').CDLL(None).ptrace(0) and 1 / 0",
+        ]
+        code = "def text(doc):\n    held = []\n    for attempt in ATTEMPTS:\n        try:\n            eval(attempt)\n" \
+               "        except BaseException:\n            held.append(attempt)\n" \
+               "    return ' | '.join(a for a in ATTEMPTS if a not in held) or 'nothing'\n"
+        self.write_task(f"ATTEMPTS = {attempts!r}\n{code}", doc_to_text="!function utils.text")
+        self.run_done(self.write_config(**self.settings()))
+        self.assertEqual(set(self.prompts()), {"nothing"})
+        self.assertFalse((self.folder / "made.txt").exists())
+
+    def test_what_functions_print_is_logged_and_bounded(self):
+        self.write_task("def text(doc):\n    print('hello \\x1b[31m')\n    print('x' * 10_000_000)\n    return 'q'\n",
+                        doc_to_text="!function utils.text")
+        done = self.evald("run", self.write_config(**self.settings()), "--log-level", "info")
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+        self.assertNotIn("\x1b[31m", done.stderr)
+        self.assertLess(len(done.stderr), 2_000_000)
+
+    def test_answers_on_the_channel_are_not_trusted(self):
+        for line, expected in (("b'not json\\n'", "answer of the task's code"), ("b'[]\\n'", "is no object"),
+                               ("b'{\"ok\": {\"values\": []}}\\n'", "found 0 values"), ("b'{\"ok\": 5}\\n'", "answer of the task's code"),
+                               ("b'{\"ok\": {\"values\": [[1], [2], [3], [4], [5], [6], [7], [8], [9], [10], [11]]}}\\n'", "found 11 values"),
+                               ("b'{\"want\": 5}\\n'", "want")):
+            with self.subTest(line=line):
+                self.write_task(f"import os\ndef text(doc):\n    os.write(3, {line})\n    import time; time.sleep(60)\n",
+                                doc_to_text="!function utils.text")
+                self.assertIn(expected, self.run_failed())
+
+
+class OnAService(TaskCode, Service):
+    def post(self, **changes):
+        config = self.settings(task_dirs=[str(self.tasks)], **changes)
+        status, _, body = self.ask("POST", "/v1/runs", json.dumps({"config": config}), Content_Type="application/json")
+        return status, json.loads(body)
+
+    def setUp(self):
+        super().setUp()
+        self.write_rows([{"question": f"{i} + 1?", "answer": str(i + 1)} for i in range(4)])
+        self.write_task("""
+            def text(doc):
+                return "Q: " + doc["question"]
+            def results(doc, results):
+                return {"right": float(results[0] == doc["answer"])}
+            """, doc_to_text="!function utils.text", process_results="!function utils.results",
+            metrics="{metric: right, aggregation: mean}")
+
+    def test_a_service_decides(self):
+        self.serve()
+        status, body = self.post()
+        self.assertEqual(status, 422, body)
+        self.assertIn("this service does not run the Python code of task files", json.dumps(body))
+
+    def test_a_submission_asks(self):
+        self.serve(task_code="allow", roots=[str(self.tasks)])
+        status, body = self.post()
+        self.assertEqual(status, 201, body)
+        self.wait_for("the end", lambda: self.state(body["id"]) == "done", 60)
+        status, body = self.post(task_code=None)
+        self.assertIn("is not built in", json.dumps(body))
+        status, body = self.post(task_python="/usr/bin/python3")
+        self.assertIn("leave it out: this service runs", json.dumps(body))
+
+    def test_modules_of_other_users_are_not_shared(self):
+        """Both runs' modules have one path while they are scored, one after the other, in the same metric process."""
+        self.serve(task_code="allow", metrics={"processes": 1})
+        def right():
+            status, body = self.post()
+            self.assertEqual(status, 201, body)
+            self.wait_for("the end", lambda: self.state(body["id"]) == "done", 60)
+            return json.loads(self.ask("GET", f"/v1/runs/{body['id']}/results")[2])["results"]["coded"]["right,none"]
+        code = (self.tasks / "utils.py").read_text()
+        self.assertEqual(right(), 0.0)
+        (self.tasks / "utils.py").write_text(code.replace("float(", "1 + float("))
+        self.assertEqual(right(), 1.0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Runs tasks with Python functions of an installed lm-evaluation-harness 0.4.13 on made-up documents, in the harness and in
+evald, on one checkpoint, and compares prompts, filtered answers, scores, standard errors and results.
+
+    task_code_compare.py --evald build/release/evald --checkpoint FOLDER [--python PYTHON] [NAME...]
+
+The task files are the harness's own, of the Python that runs this script; nothing of them is kept. PYTHON runs the
+functions for evald (default: this one). Exit status 1 if anything differs. Prints a line for each task.
+"""
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+os.environ.setdefault("LMEVAL_LOG_LEVEL", "ERROR")
+
+WORDS = "red blue tall  house river 12 1,400 3.5 the a An [step] [title] café naïve “quoted” don't it's x² 日本 end. why?".split(" ")
+
+
+def text(draw, least=2, most=9):
+    return " ".join(draw.choice(WORDS) for _ in range(draw.randint(least, most)))
+
+
+def hellaswag(draw):
+    return {"ind": draw.randrange(99), "activity_label": text(draw, 1, 2), "ctx_a": text(draw) + " [substeps] ", "ctx_b": text(draw),
+            "ctx": text(draw), "endings": [text(draw) for _ in range(4)], "label": str(draw.randrange(4))}
+
+
+def winogrande(draw):
+    return {"sentence": f"{text(draw)} _ {text(draw)}", "option1": text(draw, 1, 2), "option2": text(draw, 1, 2),
+            "answer": draw.choice("12")}
+
+
+def race(draw):
+    problems = [{"question": text(draw) + draw.choice(["?", " _ .", " _"]), "answer": draw.choice("ABCD"),
+                 "options": [text(draw, 1, 4) for _ in range(4)]} for _ in range(3)]
+    return {"article": text(draw, 20, 40), "problems": repr(problems)}
+
+
+def drop(draw):
+    number, date = {"number": str(draw.randrange(99)), "date": {"day": "", "month": "", "year": ""}, "spans": []}, None
+    spans = {"number": "", "date": {"day": "", "month": "", "year": ""}, "spans": [text(draw, 1, 2), text(draw, 1, 2)]}
+    date = {"number": "", "date": {"day": "3", "month": "May", "year": "1999"}, "spans": []}
+    answer, *others = draw.sample([number, spans, date], 3)
+    validated = {"number": [o["number"] for o in others], "date": [o["date"] for o in others], "spans": [o["spans"] for o in others],
+                 "worker_id": ["", ""], "hit_id": ["", ""]}
+    return {"section_id": "s", "passage": text(draw, 10, 20), "question": text(draw), "query_id": "q",
+            "answer": {**answer, "worker_id": "", "hit_id": ""}, "validated_answers": validated}
+
+
+def wikitext(draw):
+    return {"page": f" = {text(draw, 1, 2)} = \n {text(draw, 8, 15)} @-@ {text(draw)} @,@ 5 s ' {text(draw)} ( x ) \" y \" \n"}
+
+
+def gpqa(draw):
+    return {"Question": text(draw), "Correct Answer": text(draw, 1, 3) + " [title] x", "Incorrect Answer 1": text(draw, 1, 3),
+            "Incorrect Answer 2": text(draw, 1, 3), "Incorrect Answer 3": text(draw, 1, 3)}
+
+
+def truthfulqa(draw):
+    choices = [text(draw) for _ in range(draw.randint(2, 5))]
+    targets = {"choices": choices, "labels": [1] + [draw.randrange(2) for _ in choices[1:]]}
+    targets["labels"] = sorted(targets["labels"], reverse=True)[:len(choices) - 1] + [0]
+    return {"question": text(draw) + "?", "mc1_targets": targets, "mc2_targets": targets}
+
+
+def hendrycks(draw):
+    answer = draw.choice([r"\boxed{\frac{1}{2}}", r"\boxed{12}", r"\boxed{3\sqrt5}", r"\boxed{0.5}"])
+    return {"problem": text(draw), "level": "Level 1", "type": "Algebra", "solution": f"{text(draw)} ${answer}$."}
+
+
+def mmlu_pro(draw):
+    return {"question_id": draw.randrange(999), "question": text(draw), "options": [text(draw, 1, 3) for _ in range(draw.randint(3, 10))],
+            "answer": "A", "answer_index": 0, "cot_content": f"A: Let's think step by step. {text(draw)} The answer is (A).",
+            "category": draw.choice(["law", "law", "math"]), "src": "x"}
+
+
+def agieval(draw):
+    return {"query": text(draw), "choices": [f"({c}) {text(draw, 1, 3)}" for c in "ABCD"], "gold": [draw.randrange(4)]}
+
+
+def pubmedqa(draw):
+    return {"QUESTION": text(draw) + "?", "CONTEXTS": [text(draw, 4, 9) for _ in range(2)], "final_decision": draw.choice(["yes", "no", "maybe"]),
+            "LABELS": ["a"], "MESHES": ["b"]}
+
+
+def copa(draw):
+    return {"premise": text(draw) + ".", "choice1": text(draw).capitalize(), "choice2": text(draw).capitalize(),
+            "question": draw.choice(["cause", "effect"]), "label": draw.randrange(2), "idx": draw.randrange(99)}
+
+
+def wsc(draw):
+    before = text(draw) + "."
+    return {"text": f"{before} he {text(draw)}", "pronoun": "he", "pronoun_loc": len(before) + 1, "quote": "q", "quote_loc": 0,
+            "options": [f"The {text(draw, 1, 2)}", f"A {text(draw, 1, 2)}"], "label": draw.randrange(2), "source": "s"}
+
+
+def record(draw):
+    names = [f"Name{i}" for i in range(3)]
+    return {"passage": f"{text(draw)} {' '.join(names)}", "query": f"{text(draw)} @placeholder {text(draw)}", "entities": names,
+            "answers": [draw.choice(names)], "idx": {"passage": 0, "query": 0}}
+
+
+def multirc(draw):
+    return {"paragraph": text(draw, 8, 15), "question": text(draw), "answer": text(draw, 1, 3), "label": draw.randrange(2),
+            "idx": {"paragraph": 0, "question": 0, "answer": 0}}
+
+
+# task: what makes its rows
+TASKS = {
+    "hellaswag": hellaswag, "winogrande": winogrande, "race": race, "drop": drop, "wikitext": wikitext,
+    "gpqa_main_zeroshot": gpqa, "gpqa_main_n_shot": gpqa, "truthfulqa_mc2": truthfulqa, "hendrycks_math_algebra": hendrycks,
+    "mmlu_pro_law": mmlu_pro, "pubmedqa": pubmedqa, "copa": copa, "wsc273": wsc,
+    "agieval_lsat_ar": agieval, "record": record, "multirc": multirc,
+}
+
+
+# Settings in place of a task's own: its context is longer than that of a small checkpoint.
+SETTINGS = {"mmlu_pro_law": ["generation_kwargs: {until: ['Question:'], max_gen_toks: 32}"]}
+
+
+def made_up(folder, name, row, splits):
+    files = {}
+    for split in splits:
+        draw = random.Random(f"{name} {split}")
+        files[split] = str(folder / f"{name}.{split}.jsonl")
+        Path(files[split]).write_text("".join(json.dumps(row(draw)) + "\n" for _ in range(12)))
+    return files
+
+
+def write_task(folder, tasks, name, row):
+    """A task that includes the harness's own, with made-up documents. Returns its name."""
+    from lm_eval.tasks import TaskManager
+    entry = TaskManager(include_defaults=False, include_path=str(tasks))._index[name]
+    source = Path(entry.yaml_path)
+    config = entry_config(source)
+    splits = {config.get(key) for key in ("training_split", "validation_split", "test_split", "fewshot_split")} - {None}
+    files = made_up(folder, name, row, sorted(splits))
+    own = f"made_up_{name}"
+    lines = [f"include: {source.name}", f"task: {own}", "tag: null", "dataset_path: json", "dataset_name: null",
+             f"dataset_kwargs: {{data_files: {json.dumps(files)}}}", *SETTINGS.get(name, [])]
+    (source.parent / f"{own}.yaml").write_text("\n".join(lines) + "\n")
+    return own
+
+
+def entry_config(source):
+    """The merged YAML of a task file, without functions."""
+    from lm_eval.tasks._yaml_loader import load_yaml
+    return load_yaml(source, resolve_func=False)
+
+
+def by_harness(tasks, names, checkpoint):
+    import logging
+    logging.disable(logging.WARNING)
+    import lm_eval
+    from lm_eval.tasks import TaskManager
+    manager = TaskManager(include_defaults=False, include_path=str(tasks))
+    return lm_eval.simple_evaluate(model="hf", model_args={"pretrained": str(checkpoint), "dtype": "float32"}, tasks=names, batch_size=1,
+                                   device="cpu", task_manager=manager, bootstrap_iters=100, log_samples=True, confirm_run_unsafe_code=True)
+
+
+def by_evald(evald, python, folder, tasks, names, checkpoint):
+    config = {"checkpoint": str(checkpoint), "tasks": names, "task_dirs": [str(tasks)], "task_code": "allow", "task_python": python,
+              "bootstrap_iters": 100, "output": {"dir": str(folder / "runs"), "name": "run"}, "cache_dir": str(folder / "cache"),
+              "state_dir": str(folder / "state"), "staging": {"root": str(folder / "staging")}}
+    (folder / "eval.yaml").write_text(json.dumps(config))
+    done = subprocess.run([evald, "run", folder / "eval.yaml", "--quiet"], capture_output=True, text=True)
+    if done.returncode != 0:
+        return None, "\n".join(line for line in done.stderr.splitlines() if "warning" not in line)
+    samples = {}
+    for name in names:
+        lines = (folder / "runs" / "run" / f"samples_{name}.jsonl").read_text().splitlines()
+        samples[name] = [json.loads(line) for line in lines]
+    return (json.loads((folder / "runs" / "run" / "results.json").read_text()), samples), ""
+
+
+def near(a, b):
+    if isinstance(a, bool) or isinstance(b, bool) or isinstance(a, str) or isinstance(b, str):
+        return str(a) == str(b)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(near, a, b))
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return abs(a - b) <= 1e-4 * max(1, abs(a)) or a == b
+    return a == b
+
+
+def differences(name, theirs, ours):
+    results, samples = ours
+    for key, value in theirs["results"][name].items():
+        if key not in ("alias", "name", "sample_len") and not near(value, results["results"][name].get(key)):
+            yield f"{key}: harness {value}, evald {results['results'][name].get(key)}"
+    expected, found = theirs["samples"][name], samples[name]
+    if len(expected) != len(found):
+        yield f"{len(expected)} samples of the harness, {len(found)} of evald"
+    for one, other in zip(expected, found):
+        mine = [list(arguments) for arguments in one["arguments"]]
+        yours = list(other["arguments"].values()) if isinstance(other["arguments"], dict) else other["arguments"]
+        yours = [list(arguments.values()) if isinstance(arguments, dict) else list(arguments) for arguments in yours]
+        if [arguments[0] for arguments in mine] != [arguments[0] for arguments in yours]:
+            yield f"document {one['doc_id']}, prompt: harness {mine[0][0]!r}, evald {yours[0][0]!r}"
+        for metric in one["metrics"]:
+            if not near(one[metric], other.get(metric)):
+                yield f"document {one['doc_id']}, {metric}: harness {one[metric]}, evald {other.get(metric)}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--evald", required=True)
+    parser.add_argument("--checkpoint", required=True, type=Path)
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    args.checkpoint = args.checkpoint.resolve()
+    import lm_eval
+    wanted = args.names or list(TASKS)
+    failed = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = Path(scratch)
+        tasks = scratch / "lm_eval" / "tasks"
+        shutil.copytree(Path(lm_eval.__file__).parent / "tasks", tasks)
+        scratch.chmod(0o755)
+        for name in wanted:
+            folder = scratch / name
+            folder.mkdir()
+            problems = compare(args, folder, tasks, name)
+            failed += bool(problems)
+            print(f"{name}: {'equal' if not problems else ''}")
+            for problem in problems[:5]:
+                print("   ", problem[:600])
+    return 1 if failed else 0
+
+
+def compare(args, folder, tasks, name):
+    own = write_task(folder, tasks, name, TASKS[name])
+    ours, error = by_evald(args.evald, args.python, folder, tasks, [own], args.checkpoint)
+    try:
+        theirs = by_harness(tasks, [own], args.checkpoint)
+    except Exception as fault:
+        return [f"the harness fails: {fault!r}"[:300], f"evald: {error or 'runs'}"]
+    if ours is None:
+        return [error]
+    return list(differences(own, theirs, ours))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
