@@ -117,6 +117,12 @@ void WriteFileAtomic(const fs::path& path, std::string_view content) {
 
 void WriteOutput(const fs::path& path, std::string_view content) {
   struct stat info{};
+  const bool is_link = ::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
+  if (is_link && info.st_uid != ::geteuid() && info.st_uid != 0) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: is a symbolic link of user {}", path.string(), info.st_uid),
+                "write to a folder in which only you make files");
+  }
   const bool there = ::stat(path.c_str(), &info) == 0;
   if (!there || S_ISREG(info.st_mode)) {
     std::error_code error;

@@ -51,7 +51,8 @@ std::string ReadFile(const UniqueFd& fd, const std::filesystem::path& path,
 void WriteFileAtomic(const std::filesystem::path& path, std::string_view content);
 
 /// The same for a file that a person names. A device, a pipe or a terminal is written to and not
-/// replaced. For a symbolic link, the file that it leads to is replaced.
+/// replaced. For a symbolic link, the file that it leads to is replaced, unless the link is another
+/// user's: Error(kUsage).
 void WriteOutput(const std::filesystem::path& path, std::string_view content);
 
 void FsyncDirectory(const std::filesystem::path& directory);

@@ -66,7 +66,8 @@ void Make(const fs::path& folder, std::string_view remedy) {
   }
   for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
     const int number = MakeFolder(*at, kMode);
-    if (number != 0 && number != EEXIST) {
+    // ENOENT: another process removes the new, empty folder. The caller tries again.
+    if (number != 0 && number != EEXIST && number != ENOENT) {
       if (number == ENOSPC || number == EDQUOT || number == EIO)
         ThrowErrno(*at, "make this folder", number);
       Refuse(folder, fmt::format("cannot be made: {}", std::strerror(number)), remedy);

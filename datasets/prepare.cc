@@ -168,33 +168,30 @@ class Preparation {
   // Keeps all files that the functions have used, some of which they opened only while they ran,
   // and says so in the task.
   void KeepCode(TaskDefinition task, PreparedTaskWriter* writer) const {
-    task.sources["code"] = options_.code->Used(code_functions_);
+    task.sources["code"] = task_code_->Used();
     Json files = Json::object();
-    for (const auto& [path, hash] : task.sources["code"]["files"].items()) {
-      const std::string content = options_.code->File(path).content;
-      if (Sha256Hex(content) != hash) {
-        throw Error(ErrorKind::kInput, fmt::format("{}: the file changed while it was used", path),
-                    "try again");
-      }
-      files[path] = ToLatin1(content);
-    }
+    for (const auto& [path, content] : task_code_->handed()) files[path] = ToLatin1(content);
     writer->SetTask(ToJson(task));
     writer->SetCode(
-        {{"files", std::move(files)}, {"roots", options_.code->roots()}, {"seed", Seed()}});
+        {{"files", std::move(files)}, {"roots", task_code_->roots()}, {"seed", Seed()}});
   }
 
-  // Whether the files that the functions opened while they ran, which the key does not name, are
-  // what they were. If not, the prepared task is removed, to be prepared again.
+  // Whether the files that the functions opened, or looked for, while they ran, which the key does
+  // not name, are what they were. If not, the prepared task is removed, to be prepared again.
   bool ReadsTheSameFiles(const fs::path& folder) const {
     if (code_.is_null()) return true;
-    const Json& at_key = code_.at("files");
-    const Json task = PreparedTask(folder).task();
-    for (const auto& [path, hash] : task.at("sources").at("code").at("files").items()) {
-      if (at_key.contains(path) || Sha256Hex(options_.code->File(path).content) == hash) continue;
-      RemovePrepared(folder);
-      return false;
+    const Json used = PreparedTask(folder).task().at("sources").at("code");
+    bool same = true;
+    for (const auto& [path, hash] : used.at("files").items()) {
+      same = same && (code_.at("files").contains(path) ||
+                      Sha256Hex(task_code_->File(path).content) == hash);
     }
-    return true;
+    for (const auto& [path, is_folder] : used.at("absent").items()) {
+      const auto kind = is_folder == true ? WantedFile::Kind::kFolder : WantedFile::Kind::kNone;
+      same = same && (code_.at("absent").contains(path) || task_code_->File(path).kind == kind);
+    }
+    if (!same) RemovePrepared(folder);
+    return same;
   }
 
   DocumentCheck CheckOf(const TaskDefinition& task) const {
@@ -223,33 +220,38 @@ class Preparation {
 
   // Imports the task's own functions, or throws before any data is read.
   void CheckFunctions() {
-    std::string name;
-    if (!config_.process_docs.empty() && !IsBuiltinProcessDocs(config_.process_docs))
-      UseCode(config_.process_docs);
-    if (IsFunction(config_.fewshot.process_docs, &name) && !IsBuiltinProcessDocs(name))
-      UseCode(name);
-    if (!config_.process_results.empty()) UseCode(config_.process_results);
-    if (UsesSamples() && IsFunction(config_.fewshot.samples, &name) &&
-        !IsBuiltinSamplesFunction(name)) {
-      UseCode(name);
-    }
     const FewshotConfig& fewshot = config_.fewshot;
-    for (const Json* field :
-         {&config_.doc_to_text, &config_.doc_to_target, &config_.doc_to_choice,
-          &fewshot.doc_to_text, &fewshot.doc_to_target, &fewshot.doc_to_choice}) {
-      if (IsFunction(*field, &name) && !IsBuiltinDocFunction(name)) UseCode(name);
-    }
-    if (!code_functions_.empty()) code_ = options_.code->Used(code_functions_);
+    UseCodeOf("process_docs", TaggedOrNull(config_.process_docs), IsBuiltinProcessDocs);
+    UseCodeOf("fewshot_config.process_docs", fewshot.process_docs, IsBuiltinProcessDocs);
+    UseCodeOf("process_results", TaggedOrNull(config_.process_results),
+              [](const std::string&) { return false; });
+    if (UsesSamples())
+      UseCodeOf("fewshot_config.samples", fewshot.samples, IsBuiltinSamplesFunction);
+    UseCodeOf("doc_to_text", config_.doc_to_text, IsBuiltinDocFunction);
+    UseCodeOf("doc_to_target", config_.doc_to_target, IsBuiltinDocFunction);
+    UseCodeOf("doc_to_choice", config_.doc_to_choice, IsBuiltinDocFunction);
+    UseCodeOf("fewshot_config.doc_to_text", fewshot.doc_to_text, IsBuiltinDocFunction);
+    UseCodeOf("fewshot_config.doc_to_target", fewshot.doc_to_target, IsBuiltinDocFunction);
+    UseCodeOf("fewshot_config.doc_to_choice", fewshot.doc_to_choice, IsBuiltinDocFunction);
+    if (!code_functions_.empty()) code_ = task_code_->Used();
   }
 
-  void UseCode(const std::string& function) {
+  static Json TaggedOrNull(const std::string& function) {
+    return function.empty() ? Json() : Json(std::string(kFunctionTag) + function);
+  }
+
+  // Imports the function that a key names, unless it is built in.
+  void UseCodeOf(const char* key, const Json& value, bool (*is_builtin)(const std::string&)) {
+    std::string function;
+    if (!IsFunction(value, &function) || is_builtin(function)) return;
     if (std::find(code_functions_.begin(), code_functions_.end(), function) !=
         code_functions_.end()) {
       return;
     }
-    if (options_.code == nullptr) RefuseTaskFunction(function, config_.where);
+    if (!options_.code) RefuseTaskFunction(function, fmt::format("{}: {}", config_.where, key));
+    if (task_code_ == nullptr) task_code_ = options_.code();
     Doing("importing", function);
-    InTask([&] { options_.code->Load(function, Seed()); });
+    InTask([&] { task_code_->Load(function, Seed()); });
     code_functions_.push_back(function);
   }
 
@@ -330,8 +332,7 @@ class Preparation {
     if (!own && !HasDocCode()) return std::nullopt;
     if (own) Doing("running", function);
     CodeTable table = InTask([&] {
-      return options_.code->Process(function, PlainRows(documents->rows), documents->columns,
-                                    Seed());
+      return task_code_->Process(function, PlainRows(documents->rows), documents->columns, Seed());
     });
     if (own) ReadTable(table, function, documents);
     return table;
@@ -345,7 +346,7 @@ class Preparation {
       CheckCancelled();
       const auto first = static_cast<int64_t>(out->rows.size());
       for (Json& packed :
-           InTask([&] { return options_.code->Read(table, first, table.count - first); })) {
+           InTask([&] { return task_code_->Read(function, table, first, table.count - first); })) {
         InTask([&] { AddRow(std::move(packed), function, out); });
       }
     }
@@ -373,7 +374,7 @@ class Preparation {
     documents_ = Read(eval_files_);
     const auto table = ProcessRows(config_.process_docs, &documents_);
     if (table && HasDocCode()) {
-      values_ = std::make_unique<FunctionValues>(options_.code, *table, Effective(), kBatch);
+      values_ = std::make_unique<FunctionValues>(task_code_.get(), *table, Effective(), kBatch);
     }
   }
 
@@ -392,14 +393,14 @@ class Preparation {
       table = ProcessRows(function, &out);
     } else if (IsFunction(config_.fewshot.samples, &function) &&
                !IsBuiltinSamplesFunction(function)) {
-      table = InTask([&] { return options_.code->Samples(function, Seed()); });
+      table = InTask([&] { return task_code_->Samples(function, Seed()); });
       ReadTable(*table, function, &out);
     } else {
       static_cast<Documents&>(out) = Samples();
       table = ProcessRows("", &out);
     }
     if (table && HasDocCode()) {
-      fewshot_values_ = std::make_unique<FunctionValues>(options_.code, *table, table->count, 1);
+      fewshot_values_ = std::make_unique<FunctionValues>(task_code_.get(), *table, table->count, 1);
       out.values = fewshot_values_.get();
     }
     return out;
@@ -478,6 +479,7 @@ class Preparation {
   std::vector<std::string> code_functions_;  ///< the task's own Python functions
   Json code_;  ///< what they have used when they were imported (TaskCode::Used); null: there are
                ///< none
+  std::unique_ptr<TaskCode> task_code_;  ///< null: the task has no functions of its own
   std::unique_ptr<FunctionValues> values_;
   std::unique_ptr<FunctionValues> fewshot_values_;
 };

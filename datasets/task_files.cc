@@ -1,7 +1,5 @@
 #include "datasets/task_files.h"
 
-#include "evald/error.h"
-
 namespace evald {
 namespace {
 
@@ -18,28 +16,20 @@ std::string Below(const fs::path& folder, const fs::path& path) {
 }  // namespace
 
 TaskFiles::TaskFiles(const std::vector<fs::path>& task_dirs, const ReadRoots& roots) {
-  for (const fs::path& folder : task_dirs) {
-    folders_.emplace_back(fs::absolute(folder).lexically_normal(), roots);
-  }
+  std::vector<fs::path> own;
+  for (const fs::path& folder : task_dirs) own.push_back(fs::absolute(folder).lexically_normal());
+  // Without roots, too, links lead to no other place: a folder of tasks may be a stranger's.
+  const ReadRoots within = roots.anywhere() ? ReadRoots(own) : roots;
+  for (const fs::path& folder : own) folders_.emplace_back(folder, within);
 }
 
 WantedFile TaskFiles::Wanted(const std::string& path) const {
-  WantedFile wanted;
   for (const ReadFolder& folder : folders_) {
     const std::string inside = Below(folder.path(), fs::path(path).lexically_normal());
     if (inside.empty() || !folder.exists()) continue;
-    try {
-      if (folder.HasFolder(inside)) {
-        wanted.kind = WantedFile::Kind::kFolder;
-      } else if (folder.HasFile(inside)) {
-        wanted.content = folder.Read(inside, kTaskFileBytesMax);
-        wanted.kind = WantedFile::Kind::kFile;
-      } else {
-        continue;
-      }
-      return wanted;
-    } catch (const Error&) {  // it has gone, or is too long
-    }
+    if (folder.HasFolder(inside)) return {WantedFile::Kind::kFolder, ""};
+    if (folder.HasFile(inside))
+      return {WantedFile::Kind::kFile, folder.Read(inside, kTaskFileBytesMax)};
   }
   return {};
 }

@@ -15,8 +15,8 @@ class TaskFiles {
  public:
   TaskFiles(const std::vector<std::filesystem::path>& task_dirs, const ReadRoots& roots);
 
-  /// The file or folder at an absolute path. Nothing for a path outside, for a file of more than
-  /// 16 MiB, and for one that cannot be read.
+  /// The file or folder at an absolute path. Nothing for a path outside. Throws Error(kInput) for a
+  /// link that leads outside, a file of more than 16 MiB, and one that cannot be read.
   WantedFile Wanted(const std::string& path) const;
 
   /// The folders' names.

@@ -95,9 +95,9 @@ struct PrepareOptions {
   /// document that could not be scored. Each rendered document is checked; a task that is found
   /// prepared was checked before.
   std::function<DocumentCheck(const TaskDefinition& task)> checker;
-  /// Runs the tasks' own Python functions, and must outlive the preparation; null: tasks with such
-  /// functions are refused. Its files are served.
-  TaskCode* code = nullptr;
+  /// Makes a process for a task's own Python functions, which gets the files that it wants; null:
+  /// tasks with such functions are refused. Each task gets a process of its own.
+  std::function<std::unique_ptr<TaskCode>()> code;
 };
 
 /// All known tasks: the built-in ones and those of further folders.

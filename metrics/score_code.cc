@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "evald/error.h"
+#include "evald/task_limits.h"
 #include "metrics/process_results.h"
 #include "metrics/scoring/metrics.h"
 #include "task_code/task_code.h"
@@ -39,6 +40,11 @@ class CodeResults : public ProcessResults {
     if (code_ == nullptr)
       throw Error(ErrorKind::kInternal, "no process runs the functions of the task");
     Json metrics = code_->ProcessResults(function_, document.doc, document.python, filtered, form_);
+    if (metrics.size() > kMetricsMax) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("the function '{}' gives {} metrics, expected at most {}", function_,
+                              metrics.size(), kMetricsMax));
+    }
     for (const auto& [name, value] : metrics.items()) CheckName(name);
     return metrics;
   }

@@ -14,7 +14,12 @@ namespace evald {
 /// at a time.
 class TaskCodes {
  public:
-  explicit TaskCodes(TaskCodeOptions options) : options_(std::move(options)) {}
+  /// The longest time that a function may take for a document.
+  static constexpr double kSecondsPerDocument = 60;
+
+  explicit TaskCodes(TaskCodeOptions options) : options_(std::move(options)) {
+    options_.call_seconds = kSecondsPerDocument;
+  }
 
   /// The process for the task's functions; null if the task has none. It stays until the next call.
   /// Throws like TaskCode, and Error(kInput) if this host does not run task code.

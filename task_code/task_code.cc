@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/clock.h"
+#include "base/hash.h"
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -20,6 +22,8 @@ constexpr const char* kAnswerName = "an answer of the task's code";
 constexpr const char* kAllowedNames[] = {"refuse", "allow", "unsafe"};
 constexpr const char* kTasksPackage = "lm_eval.tasks.";
 constexpr size_t kAnswerBytesMax = size_t{256} << 20;
+constexpr uint64_t kHandedBytesMax = uint64_t{64} << 20;
+constexpr size_t kAbsentMax = 10'000;
 constexpr size_t kRowsBytes = size_t{1} << 20;  // of one message
 constexpr size_t kMessageBytesMax = 2000;
 
@@ -76,14 +80,34 @@ std::string PlaceOfFault(const Json& fault) {
   return Join(parts, ", ");
 }
 
+bool IsPackageName(const std::string& name) {
+  constexpr size_t kBytesMax = 100;
+  return !name.empty() && name.size() <= kBytesMax &&
+         name.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.") ==
+             std::string::npos;
+}
+
+/// Names the function in errors that do not.
+template <typename Work>
+auto InFunction(const std::string& function, Work work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    if (error.message().starts_with("the function '")) throw;
+    throw Error(error.kind(), fmt::format("the function '{}': {}", function, error.message()),
+                error.remedy().empty() ? "mend the function" : error.remedy());
+  }
+}
+
 [[noreturn]] void ThrowFault(const std::string& function, const Json& fault,
                              const std::string& python) {
   const auto type = Field<std::string>(fault, "type", kAnswerName);
   const auto message = Field<std::string>(fault, "message", kAnswerName);
   const std::string place = PlaceOfFault(fault);
   std::string remedy = "mend the function";
-  if (fault.contains("missing")) {
-    const auto package = PrintableLine(Field<std::string>(fault, "missing", kAnswerName));
+  const auto package = FieldOr<std::string>(fault, "missing", "", kAnswerName);
+  if (IsPackageName(package)) {
     remedy = fmt::format(
         "install the package for {} ({} -m pip install {}), or name a Python that has it with "
         "'task_python'",
@@ -155,29 +179,62 @@ std::string FromLatin1(std::string_view text) {
 }
 
 struct TaskCode::Connection {
-  explicit Connection(const TaskCodeOptions& options)
-      : python(options.python), box(BoxOf(options)) {}
+  Connection(const TaskCodeOptions& options, std::unique_ptr<sandbox::BoxProcess> process)
+      : python(options.python), call_seconds(options.call_seconds), box(std::move(process)) {}
 
   std::string python;
+  double call_seconds;
   sandbox::Box box;
 };
 
+std::unique_ptr<sandbox::BoxMaker> MakeTaskCodeBoxes(const TaskCodeOptions& options) {
+  return std::make_unique<sandbox::BoxMaker>(BoxOf(options));
+}
+
 TaskCode::TaskCode(const TaskCodeOptions& options)
-    : connection_(std::make_unique<Connection>(options)) {}
+    : connection_(std::make_unique<Connection>(options, sandbox::StartBoxProcess(BoxOf(options)))) {
+}
+
+TaskCode::TaskCode(const TaskCodeOptions& options, sandbox::BoxMaker* boxes)
+    : connection_(std::make_unique<Connection>(options, boxes->Make())) {}
 
 TaskCode::~TaskCode() = default;
 
 /// The answer to a call, after the wishes for files before it.
-Json TaskCode::Await() {
+Json TaskCode::Await(int64_t deadline_us) {
   for (;;) {
-    const std::string line = connection_->box.Receive(kAnswerBytesMax);
+    const std::string line = connection_->box.Receive(kAnswerBytesMax, deadline_us);
     Json answer = ParseJson(line, kAnswerName);
     if (!answer.is_object())
       throw Error(ErrorKind::kInput, fmt::format("{} is no object", kAnswerName));
     if (!answer.contains("want")) return answer;
-    const auto path = Field<std::string>(answer, "want", kAnswerName);
-    connection_->box.Send(ToLine(AnswerOf(File(path))));
+    const WantedFile file = HandOver(Field<std::string>(answer, "want", kAnswerName));
+    connection_->box.Send(ToLine(AnswerOf(file)), deadline_us);
   }
+}
+
+/// The file that the process wants. The first answer for a path holds.
+WantedFile TaskCode::HandOver(const std::string& path) {
+  const auto before = handed_.find(path);
+  if (before != handed_.end()) return {WantedFile::Kind::kFile, before->second};
+  if (path.find('\0') != std::string::npos) return {};
+  WantedFile file = File(path);
+  if (file.kind != WantedFile::Kind::kFile) {
+    absent_[path] = file.kind == WantedFile::Kind::kFolder;
+    if (absent_.size() <= kAbsentMax) return file;
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("the task's code looks for more than {} files that are not there", kAbsentMax));
+  }
+  handed_bytes_ += file.content.size();
+  if (handed_bytes_ > kHandedBytesMax) {
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("the task's code reads more than {} of files", HumanBytes(kHandedBytesMax)),
+        "keep large files among the task's data");
+  }
+  handed_[path] = file.content;
+  return file;
 }
 
 /// Logs what the function has printed.
@@ -189,17 +246,19 @@ void TaskCode::Note(const std::string& function) {
 }
 
 Json TaskCode::Call(const std::string& function, Json call) {
-  try {
-    connection_->box.Send(ToLine(call));
-    const Json answer = Await();
+  const auto limit_us = static_cast<int64_t>(connection_->call_seconds * 1e6);
+  const int64_t deadline_us = limit_us > 0 ? MonotonicMicros() + limit_us : 0;
+  return InFunction(function, [&] {
+    connection_->box.Send(ToLine(call), deadline_us);
+    const Json answer = Await(deadline_us);
     Note(function);
-    if (answer.contains("ok")) return Field<Json>(answer, "ok", kAnswerName);
-    ThrowFault(function, Field<Json>(answer, "error", kAnswerName), connection_->python);
-  } catch (Error& error) {
-    if (!error.message().starts_with("the function"))
-      error.AddContext(fmt::format("the function '{}'", function));
-    throw;
-  }
+    if (!answer.contains("ok"))
+      ThrowFault(function, Field<Json>(answer, "error", kAnswerName), connection_->python);
+    Json given = Field<Json>(answer, "ok", kAnswerName);
+    if (!given.is_object())
+      throw Error(ErrorKind::kInput, fmt::format("{}: 'ok' is no object", kAnswerName));
+    return given;
+  });
 }
 
 void TaskCode::AddRoots(const std::vector<std::string>& folders) {
@@ -211,28 +270,31 @@ void TaskCode::Load(const std::string& function, uint64_t seed) {
   const Json place = PlaceOf(function);
   const Json answer =
       Call(function, {{"call", "load"}, {"folder", place[0]}, {"name", place[1]}, {"seed", seed}});
-  if (Field<bool>(answer, "callable", kAnswerName)) return;
+  if (FieldOr<bool>(answer, "callable", false, kAnswerName)) return;
   throw Error(ErrorKind::kInput, fmt::format("'{}' is no function", function),
               "name a function of the module after !function");
 }
 
-Json TaskCode::Used(const std::vector<std::string>& functions) {
-  Json places = Json::array();
-  for (const std::string& function : functions) places.push_back(PlaceOf(function));
-  const Json answer = Call("used", {{"call", "used"}, {"functions", std::move(places)}});
-  return {{"python", Field<std::string>(answer, "python", kAnswerName)},
-          {"packages", Field<Json>(answer, "packages", kAnswerName)},
-          {"files", Field<Json>(answer, "files", kAnswerName)}};
+Json TaskCode::Used() const {
+  Json used = connection_->box.Installed();
+  used["files"] = Json::object();
+  for (const auto& [path, content] : handed_) used["files"][path] = Sha256Hex(content);
+  used["roots"] = roots_;
+  used["absent"] = Json::object();
+  for (const auto& [path, is_folder] : absent_) used["absent"][path] = is_folder;
+  return used;
 }
 
 CodeTable TaskCode::TableFrom(const std::string& function, const Json& answer) const {
-  CodeTable table;
-  table.id = Field<int64_t>(answer, "table", kAnswerName);
-  table.count = Field<int64_t>(answer, "count", kAnswerName);
-  table.columns = Field<std::vector<std::string>>(answer, "columns", kAnswerName);
-  if (table.count > 0) return table;
-  throw Error(ErrorKind::kInput, fmt::format("the function '{}' gives no documents", function),
-              "see whether the task's data is what the function expects");
+  return InFunction(function, [&] {
+    CodeTable table;
+    table.id = Field<int64_t>(answer, "table", kAnswerName);
+    table.count = Field<int64_t>(answer, "count", kAnswerName);
+    table.columns = Field<std::vector<std::string>>(answer, "columns", kAnswerName);
+    if (table.count > 0) return table;
+    throw Error(ErrorKind::kInput, fmt::format("the function '{}' gives no documents", function),
+                "see whether the task's data is what the function expects");
+  });
 }
 
 CodeTable TaskCode::Process(const std::string& function, const std::vector<Json>& rows,
@@ -247,7 +309,7 @@ CodeTable TaskCode::Process(const std::string& function, const std::vector<Json>
     }
     Json call = {{"call", "rows"}, {"rows", std::move(part)}, {"columns", columns}};
     if (!id.is_null()) call["table"] = id;
-    id = Call(function, std::move(call)).at("table");
+    id = Field<int64_t>(Call(function, std::move(call)), "table", kAnswerName);
   } while (next < rows.size());
   if (function.empty())
     return TableFrom(function, Call("rows", {{"call", "documents"}, {"table", id}}));
@@ -267,7 +329,8 @@ CodeTable TaskCode::Samples(const std::string& function, uint64_t seed) {
 std::vector<Json> TaskCode::Values(const std::string& function, Json call, int64_t count) {
   const Json answer = Call(function, std::move(call));
   std::vector<Json> values;
-  for (const Json& packed : Field<Json>(answer, "values", kAnswerName)) {
+  for (const Json& packed :
+       InFunction(function, [&] { return Field<Json>(answer, "values", kAnswerName); })) {
     if (!packed.is_array() || packed.empty()) break;
     values.push_back(packed);
   }
@@ -276,9 +339,10 @@ std::vector<Json> TaskCode::Values(const std::string& function, Json call, int64
                                              function, values.size(), count));
 }
 
-std::vector<Json> TaskCode::Read(const CodeTable& table, int64_t first, int64_t count) {
-  return Values("read", {{"call", "read"}, {"table", table.id}, {"first", first}, {"count", count}},
-                count);
+std::vector<Json> TaskCode::Read(const std::string& function, const CodeTable& table, int64_t first,
+                                 int64_t count) {
+  return Values(function,
+                {{"call", "read"}, {"table", table.id}, {"first", first}, {"count", count}}, count);
 }
 
 std::vector<Json> TaskCode::Apply(const std::string& function, const CodeTable& table,

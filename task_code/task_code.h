@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "evald/json.h"
+#include "metrics/sandbox/box_process.h"
 
 namespace evald {
 
@@ -22,7 +24,11 @@ struct TaskCodeOptions {
   Allowed allowed = Allowed::kNo;
   std::string python = "/usr/bin/python3";
   uint64_t memory_bytes = uint64_t{4} << 30;  ///< of the process
+  double call_seconds = 0;                    ///< the longest call; 0: none is
 };
+
+/// Starts the processes of TaskCode for a process that may soon start none itself.
+std::unique_ptr<sandbox::BoxMaker> MakeTaskCodeBoxes(const TaskCodeOptions& options);
 
 /// "refuse", "allow" or "unsafe".
 const char* ToString(TaskCodeOptions::Allowed allowed);
@@ -60,17 +66,24 @@ struct CodeTable {
 ///
 /// Errors are Error(kInput) that name the function, the exception, file and line, the document
 /// ("document 3"), and the package to install if one is missing. One thread at a time.
+///
+/// Functions of tasks whose files differ do not share a process: each could change what the other
+/// gives.
 class TaskCode {
  public:
-  /// Starts the process, which takes about 0.2 s. Throws Error(kInfrastructure) if the interpreter
+  /// Starts the process, which takes about 0.1 s. Throws Error(kInfrastructure) if the interpreter
   /// is unusable or the host cannot isolate the process.
   explicit TaskCode(const TaskCodeOptions& options);
+  /// Takes a process that was started in advance.
+  TaskCode(const TaskCodeOptions& options, sandbox::BoxMaker* boxes);
   ~TaskCode();
 
   /// From now on answers the process's wishes for files. Called on the thread that calls.
   using Files = std::function<WantedFile(const std::string& path)>;
   void ServeFiles(Files files) { files_ = std::move(files); }
   WantedFile File(const std::string& path) const { return files_ ? files_(path) : WantedFile(); }
+  /// The files that were handed over so far, by path.
+  const std::map<std::string, std::string>& handed() const { return handed_; }
 
   /// Folders whose modules can be imported as those of lm_eval.tasks.
   void AddRoots(const std::vector<std::string>& folders);
@@ -79,9 +92,11 @@ class TaskCode {
   /// Imports a function. What its module draws at random while it is imported is drawn with `seed`.
   void Load(const std::string& function, uint64_t seed);
 
-  /// {"python": version, "packages": {name: version}, "files": {path: SHA-256}}: what these
-  /// functions have used so far.
-  Json Used(const std::vector<std::string>& functions);
+  /// {"python": version, "packages": {name: version}, "files": {path: SHA-256}, "absent": {path: is
+  /// it a folder}, "roots": [...]}: what is installed for the process, and what it has wanted so
+  /// far. Nothing of this is told by the process, whose word other users' prepared tasks would
+  /// depend on.
+  Json Used() const;
 
   /// Rows as a table of `columns`, changed by `function` ("" for none). The process draws with
   /// `seed`.
@@ -93,7 +108,9 @@ class TaskCode {
 
   /// The documents [first, first + count) of a table, each as [json] or, if JSON cannot hold all of
   /// it, [json, text for the process]: as many as fit into about 1 MiB, at least one.
-  std::vector<Json> Read(const CodeTable& table, int64_t first, int64_t count);
+  /// `function` made the table, for errors.
+  std::vector<Json> Read(const std::string& function, const CodeTable& table, int64_t first,
+                         int64_t count);
 
   /// The values of a function for these documents, as many as fit.
   std::vector<Json> Apply(const std::string& function, const CodeTable& table, int64_t first,
@@ -115,11 +132,15 @@ class TaskCode {
   Json Call(const std::string& function, Json call);
   std::vector<Json> Values(const std::string& function, Json call, int64_t count);
   CodeTable TableFrom(const std::string& function, const Json& answer) const;
-  Json Await();
+  Json Await(int64_t deadline_us);
+  WantedFile HandOver(const std::string& path);
   void Note(const std::string& function);
 
   std::unique_ptr<Connection> connection_;
   Files files_;
+  std::map<std::string, std::string> handed_;
+  std::map<std::string, bool> absent_;  ///< paths that were wanted and are no file; true: a folder
+  uint64_t handed_bytes_ = 0;
   std::vector<std::string> roots_;
 };
 

@@ -2,94 +2,28 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
+#include "base/clock.h"
 #include "base/text.h"
-#include "metrics/sandbox/filter.h"
-#include "metrics/sandbox/interpreter.h"
+#include "evald/error.h"
 
 namespace evald::sandbox {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr size_t kSaidBytes = 64 << 10;
-constexpr uint64_t kOpenFiles = 256;
-constexpr uint64_t kTasks = 64;  // threads: numerical libraries start some
 constexpr int kEndGraceMs = 200;
-
-std::string MakeScratch() {
-  std::string name = (fs::temp_directory_path() / "evald-task-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) ThrowErrno(name, "making", errno);
-  return name;
-}
-
-std::vector<std::string> Arguments(const BoxOptions& options, const Interpreter& interpreter) {
-  Json packages = interpreter.packages;
-  for (const std::string& folder : interpreter.site_packages) packages.push_back(folder);
-  std::vector<std::string> arguments = {interpreter.executable, "-S",           "-s", "-B", "-c",
-                                        options.script,         packages.dump()};
-  arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
-  return arguments;
-}
-
-/// Settings that make functions give the same each time, and keep libraries from the network.
-std::vector<std::string> Environment(const std::string& folder) {
-  return {"PYTHONHASHSEED=0",       "PYTHONUTF8=1",
-          "LANG=C.UTF-8",           "TZ=UTC",
-          "HOME=" + folder,         "TMPDIR=" + folder,
-          "HF_HUB_OFFLINE=1",       "HF_DATASETS_OFFLINE=1",
-          "TRANSFORMERS_OFFLINE=1", "OMP_NUM_THREADS=1",
-          "OPENBLAS_NUM_THREADS=1", "MALLOC_ARENA_MAX=1"};
-}
-
-RootPlan RootOf(const Interpreter& interpreter, const BoxOptions& options, bool own_ids) {
-  Interpreter all = interpreter;
-  all.packages.insert(all.packages.end(), interpreter.site_packages.begin(),
-                      interpreter.site_packages.end());
-  RootPlan root = PlanRoot(all);
-  root.tmp_bytes = options.tmpfs_bytes;
-  root.tmp_owner = own_ids ? kProgramUid : 0;
-  return root;
-}
 
 }  // namespace
 
-Box::Box(const BoxOptions& options) {
-  const Interpreter& interpreter = FindInterpreter(options.python);
-  version_ = interpreter.version;
-  ContainPlan plan;
-  plan.namespaces = !options.unsafe;
-  if (options.unsafe) scratch_ = MakeScratch();
-  plan.arguments = Arguments(options, interpreter);
-  plan.environment = Environment(options.unsafe ? scratch_ : "/tmp");
-  plan.restrictions.emplace();
-  plan.restrictions->limits = {options.memory_bytes, options.tmpfs_bytes, kOpenFiles, 0};
-  if (plan.namespaces) {
-    plan.user = ChooseUser();
-    plan.root = RootOf(interpreter, options, plan.user.own_ids);
-    plan.restrictions->limits.tasks = kTasks + (plan.user.own_ids ? 0 : 2);
-    FilterOptions allowed;
-    allowed.machine_code = true;
-    allowed.interpreter = true;
-    plan.restrictions->filter = BuildFilter(allowed);
-  }
-  process_.emplace(plan);
+Box::Box(std::unique_ptr<BoxProcess> process) : process_(std::move(process)) {
   for (const int fd : {process_->control(), process_->errors()}) fcntl(fd, F_SETFL, O_NONBLOCK);
-}
-
-Box::~Box() {
-  if (process_) process_->Stop(kEndGraceMs);
-  std::error_code ignored;
-  if (!scratch_.empty()) fs::remove_all(scratch_, ignored);
 }
 
 void Box::ReadErrors() {
@@ -112,15 +46,31 @@ bool Box::ReadControl() {
   return got > 0;
 }
 
-void Box::Send(std::string_view line) {
+/// Waits for the control socket, and meanwhile reads what the program prints.
+void Box::Await(short events, int64_t deadline_us) {
+  for (;;) {
+    const int64_t left_us = deadline_us - MonotonicMicros();
+    if (deadline_us != 0 && left_us <= 0) {
+      process_->Stop(0);
+      throw Error(ErrorKind::kInput, "takes longer than task code may for a document",
+                  "see docs/task-code.md");
+    }
+    const int wait_ms =
+        deadline_us == 0 ? -1 : static_cast<int>(std::min<int64_t>(left_us / 1000 + 1, 1000));
+    pollfd ready[2] = {{process_->control(), events, 0}, {process_->errors(), POLLIN, 0}};
+    if (poll(ready, 2, wait_ms) < 0) continue;
+    if ((ready[1].revents & POLLIN) != 0) ReadErrors();
+    if (ready[0].revents != 0) return;
+    if ((ready[1].revents & POLLHUP) != 0) usleep(1000);  // closed by the program
+  }
+}
+
+void Box::Send(std::string_view line, int64_t deadline_us) {
   std::string rest(line);
   rest += '\n';
   size_t done = 0;
   while (done < rest.size()) {
-    pollfd ready[2] = {{process_->control(), POLLOUT, 0}, {process_->errors(), POLLIN, 0}};
-    if (poll(ready, 2, -1) < 0) continue;
-    if (ready[1].revents != 0) ReadErrors();
-    if (ready[0].revents == 0) continue;
+    Await(POLLOUT, deadline_us);
     const ssize_t sent = send(process_->control(), rest.data() + done, rest.size() - done,
                               MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) ThrowEnded();
@@ -128,7 +78,7 @@ void Box::Send(std::string_view line) {
   }
 }
 
-std::string Box::Receive(size_t bytes_max) {
+std::string Box::Receive(size_t bytes_max, int64_t deadline_us) {
   for (size_t seen = 0;;) {
     const size_t end = received_.find('\n', seen);
     if (end != std::string::npos) {
@@ -143,10 +93,8 @@ std::string Box::Receive(size_t bytes_max) {
           "the process of the task's code gives an answer of more than " + HumanBytes(bytes_max),
           "let the function give smaller values");
     }
-    pollfd ready[2] = {{process_->control(), POLLIN, 0}, {process_->errors(), POLLIN, 0}};
-    if (poll(ready, 2, -1) < 0) continue;
-    if ((ready[1].revents & POLLIN) != 0) ReadErrors();
-    if (ready[0].revents != 0 && !ReadControl()) ThrowEnded();
+    Await(POLLIN, deadline_us);
+    if (!ReadControl()) ThrowEnded();
   }
 }
 
@@ -159,6 +107,7 @@ std::string Box::TakeSaid() {
 }
 
 void Box::ThrowEnded() {
+  constexpr size_t kShownBytes = 1000;
   const int status = process_->Stop(kEndGraceMs);
   std::string why = "ended";
   if (status >= 0 && WIFSIGNALED(status)) {
@@ -169,7 +118,8 @@ void Box::ThrowEnded() {
   const std::string said(Trim(TakeSaid()));
   const std::string last = said.substr(said.rfind('\n') + 1);
   throw Error(ErrorKind::kInput,
-              "the process of the task's code " + why + (last.empty() ? "" : ": " + last),
+              "the process of the task's code " + why +
+                  (last.empty() ? "" : ": " + PrintableLine(Shortened(last, kShownBytes))),
               "see the task's Python file; 'limits.memory' sets how much memory it may take");
 }
 

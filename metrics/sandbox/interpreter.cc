@@ -135,6 +135,19 @@ Interpreter Discover(const std::string& python) {
 
 }  // namespace
 
+Json InstalledPackages(const Interpreter& interpreter) {
+  Json folders = interpreter.packages;
+  for (const std::string& folder : interpreter.site_packages) folders.push_back(folder);
+  return AskJson(
+      interpreter.executable, interpreter.executable,
+      "import json\nfrom importlib import metadata\n"
+      "found = metadata.distributions(path=" +
+          folders.dump() +  // a list of texts is the same in Python
+          ")\n"
+          "print(json.dumps({str(one.metadata['Name']): str(one.version) for one in found},\n"
+          "                 sort_keys=True))\n");
+}
+
 const Interpreter& FindInterpreter(const std::string& python) {
   static std::mutex mutex;
   static auto* known = new std::map<std::string, std::unique_ptr<Interpreter>>();

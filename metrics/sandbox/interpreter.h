@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "evald/json.h"
+
 namespace evald::sandbox {
 
 /// A Python interpreter and the files it needs, all by absolute real paths.
@@ -17,6 +19,10 @@ struct Interpreter {
   /// see them
   std::vector<std::string> site_packages;
 };
+
+/// The packages that `interpreter` finds: {name: version}. Their code is not run. Throws
+/// Error(kInfrastructure).
+Json InstalledPackages(const Interpreter& interpreter);
 
 /// Asks the interpreter itself. `python` is a path or a name on PATH. For a virtual environment,
 /// the base interpreter is used with the environment's packages. Throws Error(kInfrastructure) if

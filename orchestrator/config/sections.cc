@@ -182,6 +182,9 @@ TaskCodeOptions ReadTaskCode(YamlSection& top, const std::optional<TaskCodeOptio
                "this service does not run the Python code of task files; 'task_code: allow' in the "
                "service's configuration lets it");
   }
+  if (options.allowed == Allowed::kUnsafe && service->allowed != Allowed::kUnsafe)
+    top.Refuse("task_code",
+               "this service runs the Python code of task files in a sandbox; say allow");
   if (python) {
     top.Refuse("task_python", fmt::format("leave it out: this service runs the Python code of "
                                           "task files with {}",

@@ -63,6 +63,17 @@ void RefuseGroupsOfProcessors(const DeviceRequest& request) {
               "'threads' gives a worker more of the processors");
 }
 
+// Groups are named, or made by their size, and not both.
+void RefuseGroupsOfGroups(const DeviceRequest& request) {
+  for (const std::string& device : request.devices) {
+    if (request.per_worker == 1 || GpuUuids(device).size() < 2) continue;
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} devices for each worker: device {} is a group already",
+                            request.per_worker, device),
+                "leave 'devices_per_worker' out, or name single GPUs");
+  }
+}
+
 // Refuses GPUs that the engine cannot use. `use` is the engine's.
 void RefuseUnfit(const DeviceRequest& request, const std::string& engine, GpuUse use) {
   const std::string& first = request.devices.front();
@@ -75,6 +86,7 @@ void RefuseUnfit(const DeviceRequest& request, const std::string& engine, GpuUse
   const bool several = request.per_worker > 1 ||
                        std::any_of(request.devices.begin(), request.devices.end(),
                                    [](const auto& device) { return GpuUuids(device).size() > 1; });
+  RefuseGroupsOfGroups(request);
   if (!several || use == GpuUse::kServer) return;
   throw Error(ErrorKind::kUsage,
               fmt::format("several GPUs for a worker: engine '{}' computes on one", engine),

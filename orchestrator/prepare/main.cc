@@ -104,9 +104,9 @@ void SayWhenMemoryEnds(const Doing& doing, uint64_t memory_bytes) {
   std::set_new_handler(OnNoMemory);
 }
 
-void Work(const PreparationInput& input, evald::TaskCode* code, Doing* doing) {
+void Work(const PreparationInput& input, evald::sandbox::BoxMaker* boxes, Doing* doing) {
   evald::PreparationHooks hooks;
-  hooks.code = code;
+  hooks.boxes = boxes;
   hooks.cancel = &cancelled;
   hooks.doing = [doing](const std::string& what) { doing->Set(what); };
   hooks.progress = [](size_t done, size_t total) {
@@ -129,13 +129,13 @@ void Work(const PreparationInput& input, evald::TaskCode* code, Doing* doing) {
        {"tokenizer_hash", suite.tokenizer_hash}});
 }
 
-void WorkOrFail(const PreparationInput& input, evald::TaskCode* code) {
+void WorkOrFail(const PreparationInput& input, evald::sandbox::BoxMaker* boxes) {
   const evald::LimitsConfig& limits = input.limits;
   Doing doing;
   try {
     if (input.work != PreparationInput::Work::kPrepare)
       SayWhenMemoryEnds(doing, limits.memory_bytes);
-    return Work(input, code, &doing);
+    return Work(input, boxes, &doing);
   } catch (const Error& e) {
     if (std::strstr(e.what(), std::strerror(EFBIG)) == nullptr) Fail(e);
     Fail(OfLimit(doing.what(), "room on the disk",
@@ -198,11 +198,11 @@ int main(int argc, char** argv) {
     const evald::UniqueFd standard_input(::dup(STDIN_FILENO));
     const PreparationInput input = evald::PreparationInputFromJson(
         evald::ParseJson(evald::ReadFile(standard_input, "standard input"), "standard input"));
-    // Started while this process may still start programs
-    const std::unique_ptr<evald::TaskCode> code =
-        NeedsTaskCode(input) ? std::make_unique<evald::TaskCode>(input.task_code) : nullptr;
+    // Forked while this process may still start programs
+    const std::unique_ptr<evald::sandbox::BoxMaker> boxes =
+        NeedsTaskCode(input) ? evald::MakeTaskCodeBoxes(input.task_code) : nullptr;
     Confine(ConfinementOf(input));
-    WorkOrFail(input, code.get());
+    WorkOrFail(input, boxes.get());
     ::_exit(0);  // the memory is not freed piece by piece
   } catch (const Error& e) {
     Fail(e);

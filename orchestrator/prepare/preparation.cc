@@ -58,11 +58,16 @@ void WarnOfUnusedArguments(const PreparationInput& input, const ChatTemplate& ch
   }
 }
 
-// The functions of task files get the files of their folders.
-void ServeFilesTo(TaskCode* code, const PreparationInput& input) {
+// Makes processes for task code, which get the files of the folders of task files.
+std::function<std::unique_ptr<TaskCode>()> TaskCodeFor(const PreparationInput& input,
+                                                       sandbox::BoxMaker* boxes) {
   const auto files = std::make_shared<const TaskFiles>(input.task_dirs, input.roots);
-  code->ServeFiles([files](const std::string& path) { return files->Wanted(path); });
-  code->AddRoots(files->Folders());
+  return [files, boxes, options = input.task_code] {
+    auto code = std::make_unique<TaskCode>(options, boxes);
+    code->ServeFiles([files](const std::string& path) { return files->Wanted(path); });
+    code->AddRoots(files->Folders());
+    return code;
+  };
 }
 
 PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& hooks) {
@@ -75,8 +80,7 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
   options.limits = {input.limits.line_bytes, input.limits.file_bytes};
   options.prepared_bytes_max = input.limits.disk_bytes;
   options.doing = hooks.doing;
-  options.code = hooks.code;
-  if (hooks.code != nullptr) ServeFilesTo(hooks.code, input);
+  if (hooks.boxes != nullptr) options.code = TaskCodeFor(input, hooks.boxes);
   options.checker = [](const TaskDefinition& task) -> DocumentCheck {
     return [scorer = std::make_shared<const Scorer>(task, nullptr)](
                const PreparedDocument& document) { scorer->Check(document); };

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <set>
 
+#include "base/hash.h"
 #include "base/jsonl.h"
 #include "base/print.h"
 #include "base/text.h"
@@ -93,14 +94,19 @@ Json ThinkingOf(const RunResultsInput& input) {
   return tasks;
 }
 
-// task -> the files and packages that its own Python functions used; without empty entries.
+// What the tasks' own Python functions used: {"tasks": {name: {"python", "packages": key,
+// "files"}}, "packages": {key: {name: version}}}; {} if no task has any.
 Json TaskCodeOf(const RunResultsInput& input) {
-  Json tasks = Json::object();
+  Json all = Json::object();
   for (const SuiteTask& task : input.suite.tasks) {
-    if (UsesTaskCode(task.definition))
-      tasks[task.definition.name] = task.definition.sources.at("code");
+    if (!UsesTaskCode(task.definition)) continue;
+    const Json& code = task.definition.sources.at("code");
+    const std::string key = Sha256Hex(code.at("packages").dump()).substr(0, 12);
+    all["tasks"][task.definition.name] = {
+        {"python", code.at("python")}, {"packages", key}, {"files", code.at("files")}};
+    all["packages"][key] = code.at("packages");
   }
-  return tasks;
+  return all;
 }
 
 // task -> documents for which the model gave no number; without empty entries.

@@ -8,6 +8,22 @@ import unittest
 from evald_case import EvaldCase
 from service_case import Service
 
+# Changes whatever its process tells evald.
+HOSTILE = """
+import json, sys
+def text(doc): return doc["question"]
+frame = sys._getframe()
+while not (frame.f_code.co_name == "main" and "channel" in frame.f_locals):
+    frame = frame.f_back
+kind = type(frame.f_locals["channel"])
+plain = kind.send
+def send(self, message):
+    if "want" not in message:
+        message = json.loads(json.dumps(message).replace("+ 1?", "POISON"))
+    plain(self, message)
+kind.send = send
+"""
+
 YAML = """\
 task: {name}
 dataset_path: json
@@ -74,7 +90,7 @@ class Functions(TaskCode, EvaldCase):
         shot = "What is 1 + 1? <2>\n\n"
         self.assertEqual(self.prompts(), [f"{shot}What is {i} + 1?" for i in (1, 3, 5, 7, 9)])
         self.assertEqual(results["n-samples"]["coded"], {"original": 5, "effective": 5})
-        used = results["evald"]["task_code"]["coded"]
+        used = results["evald"]["task_code"]["tasks"]["coded"]
         self.assertEqual(sorted(used["files"]), [str(self.tasks / "utils.py"), str(self.tasks / "words.json")])
 
     def test_a_prepared_task_is_found_again_while_its_files_are_the_same(self):
@@ -179,7 +195,6 @@ class Functions(TaskCode, EvaldCase):
     def test_functions_reach_nothing(self):
         """Each attempt raises in the function, or finds nothing there."""
         (self.folder / "secret.txt").write_text("SECRET")
-        (self.tasks / "link.txt").symlink_to(self.folder / "secret.txt")
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
         attempts = [
@@ -196,6 +211,13 @@ class Functions(TaskCode, EvaldCase):
         self.run_done(self.write_config(**self.settings()))
         self.assertEqual(set(self.prompts()), {"nothing"})
         self.assertFalse((self.folder / "made.txt").exists())
+
+    def test_links_that_lead_out_of_the_task_s_folders_are_refused(self):
+        (self.folder / "secret.txt").write_text("SECRET")
+        (self.tasks / "linked.txt").symlink_to(self.folder / "secret.txt")
+        self.write_task("def text(doc): return open(__file__.replace('utils.py', 'linked.txt')).read()\n", doc_to_text="!function utils.text")
+        said = self.run_failed()
+        self.assertIn("linked.txt: a link on its way leads nowhere, or outside", said)
 
     def test_what_functions_print_is_logged_and_bounded(self):
         self.write_task("def text(doc):\n    print('hello \\x1b[31m')\n    print('x' * 10_000_000)\n    return 'q'\n",
@@ -248,6 +270,36 @@ class OnAService(TaskCode, Service):
         self.assertIn("is not built in", json.dumps(body))
         status, body = self.post(task_python="/usr/bin/python3")
         self.assertIn("leave it out: this service runs", json.dumps(body))
+
+    def test_task_code_decides_nothing_of_other_tasks(self):
+        """Prepared tasks are shared: hostile code must not decide what lies under another task's key."""
+        lib, shadow = self.tasks / "lm_eval" / "tasks" / "lib", self.folder / "shadow" / "lm_eval" / "tasks" / "lib"
+        for folder, text in ((lib, "def text(doc): return doc['question']\n"), (shadow, HOSTILE)):
+            folder.mkdir(parents=True)
+            (folder / "shared.py").write_text(text)
+        self.write_task(HOSTILE, name="hostile", module="hostile", doc_to_text="!function hostile.text")
+        for name, code in (("early", "from lm_eval.tasks.lib.shared import text\n"),
+                           ("late", "def text(doc):\n    from lm_eval.tasks.lib.shared import text\n    return text(doc)\n"),
+                           ("maybe", "def text(doc):\n    try:\n        from lm_eval.tasks.lib.shared import text\n"
+                                     "    except ImportError:\n        return 'POISON'\n    return text(doc)\n")):
+            self.write_task(code, name=name, module=name, doc_to_text=f"!function {name}.text")
+        self.serve(task_code="allow")
+        roots = str(self.tasks / "lm_eval" / "tasks")
+        def prompts(name, *folders, tasks=()):
+            config = self.settings(tasks=[*tasks, name], task_dirs=[*folders, str(self.tasks)])
+            status, _, body = self.ask("POST", "/v1/runs", json.dumps({"config": config}), Content_Type="application/json")
+            self.assertEqual(status, 201, body)
+            run = json.loads(body)["id"]
+            self.wait_for("the end", lambda: self.state(run) in ("done", "failed"), 60)
+            return self.ask("GET", f"/v1/runs/{run}/samples/{name}")[2] if self.state(run) == "done" else b""
+        for name in ("early", "late", "maybe"):
+            with self.subTest(name):
+                prompts(name, str(self.folder / "shadow"), tasks=["hostile"])
+                prompts(name, str(shadow.parent))
+                prompts(name)
+                honest = prompts(name, roots)
+                self.assertTrue(honest)
+                self.assertNotIn(b"POISON", honest)
 
     def test_modules_of_other_users_are_not_shared(self):
         """Both runs' modules have one path while they are scored, one after the other, in the same metric process."""

@@ -1,5 +1,4 @@
 """The process that runs the Python functions of tasks (task_code/runtime), and its stand-in for the package datasets."""
-import hashlib
 import json
 import os
 import pathlib
@@ -160,10 +159,18 @@ class Calls(unittest.TestCase):
             """)
         process, aggregate = self.load("utils.process_results"), self.load("utils.aggregate")
         values = self.ask("process_results", function=process, documents=[[{"n": 1}], [{"n": 2}]],
-                          results=[[["a"]], [["b"]]])["values"]
+                          results=[["a"], ["b"]], form="texts")["values"]
         self.assertEqual(values[1][0], {"pair": ["b", 2], "nan": "nan", "set": [1], "big": str(1 << 70), "5": "five"})
         self.assertEqual(len(values[1]), 2)
         self.assertEqual(self.ask("aggregate", function=aggregate, items=values)["value"], [1.5])
+
+    def test_responses_have_the_types_that_the_harness_gives_them(self):
+        self.write("def shown(doc, results): return {'shown': repr(results)}\n")
+        function = self.load("utils.shown")
+        for form, results, shown in (("pairs", [[-1, False], ["-inf", True]], "[(-1.0, False), (-inf, True)]"),
+                                     ("numbers", ["nan", -2.5], "[nan, -2.5]"), ("texts", [["a"], "b"], "[['a'], 'b']")):
+            values = self.ask("process_results", function=function, documents=[[{}]], results=[results], form=form)["values"]
+            self.assertEqual(values, [[{"shown": shown}]])
 
     def test_a_filter_is_a_function_or_a_class(self):
         self.write("""
@@ -242,24 +249,6 @@ class Calls(unittest.TestCase):
         self.assertEqual((ask(), ask()), ({"values": [["b!"]]},) * 2)
         paths = [f"{folder}/utils.py", f"{self.folder}/names.json", f"{folder}/late.txt"]
         self.assertEqual(self.process.wanted, paths)  # each once
-        files = self.ask("used", functions=[function])["files"]
-        self.assertEqual(files, {path: hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest() for path in paths})
-
-    def test_what_each_function_uses_is_known_though_modules_are_loaded_once(self):
-        root = self.folder + "/lm_eval/tasks"
-        self.write("NAMES = open(__file__.replace('names.py', 'names.txt')).read()\n", "names.py", folder="lm_eval/tasks/x")
-        self.write("a\n", "names.txt", folder="lm_eval/tasks/x")
-        for name in "xy":
-            self.write("from lm_eval.tasks.x.names import NAMES\nimport json\ndef f(doc): return NAMES\n",
-                       folder=f"lm_eval/tasks/{name}")
-        self.write("def g(doc): return 1\n", folder="lm_eval/tasks/z")
-        used = lambda *functions: [path.removeprefix(root) for path in self.ask("used", functions=functions)["files"]]
-        f, h, g = (self.load(name, f"{root}/{folder}") for name, folder in (("utils.f", "x"), ("utils.f", "y"), ("utils.g", "z")))
-        both = ["/x/names.py", "/x/names.txt"]
-        self.assertEqual(used(f), both + ["/x/utils.py"])
-        self.assertEqual(used(h), both + ["/y/utils.py"])
-        self.assertEqual(used(g), ["/z/utils.py"])
-        self.assertEqual(self.ask("used", functions=[f])["packages"], {})
 
     def test_what_is_drawn_is_the_same_each_time(self):
         self.write("""

@@ -1,7 +1,5 @@
 """The calls that evald makes (docs/task-code.md). Each takes the members of a message and gives those of the answer."""
-import functools
 import inspect
-import platform
 
 from . import functions
 from .tables import Table, dataset_of, packed_until_full
@@ -24,7 +22,6 @@ class Calls:
     def __init__(self, finder, files):
         self.finder, self.files = finder, files
         self.functions = {}
-        self.modules = {}  # the names of their modules
         self.tables = {}
         self.next_table = 1
 
@@ -41,7 +38,7 @@ class Calls:
         if (folder, name) not in self.functions:
             self.finder.know(folder)
             functions.seed(seed)
-            self.functions[folder, name], self.modules[folder, name] = functions.load_function(folder, name, self.files)
+            self.functions[folder, name] = functions.load_function(folder, name, self.files)
         return {"callable": callable(self.functions[folder, name])}
 
     def do_roots(self, folders):
@@ -50,22 +47,8 @@ class Calls:
             self.finder.add_root(folder)
         return {}
 
-    def do_used(self, functions):
-        """The files and packages that the functions have used so far."""
-        paths, packages = self.files.uses.by([self.modules[tuple(function)] for function in functions])
-        return {"files": {path: self.files.hashes[path] for path in paths}, "python": platform.python_version(),
-                "packages": packages}
-
     def function(self, names):
-        function, module = self.functions[tuple(names)], self.modules[tuple(names)]
-        return self.of_module(function, module) if inspect.isfunction(function) else function
-
-    def of_module(self, function, module):
-        @functools.wraps(function)
-        def call(*arguments, **settings):
-            with self.files.uses.of(module):
-                return function(*arguments, **settings)
-        return call
+        return self.functions[tuple(names)]
 
     # -- documents
 

@@ -1,6 +1,5 @@
 """The files of the task's folders. This process cannot open them where they lie: evald hands them over one by one, when
 they are first wanted, and they are kept in a mirror of their folders below this process's own folder."""
-import hashlib
 import os
 import sys
 
@@ -8,10 +7,9 @@ import sys
 class Files:
     """`ask` takes the path of a file and returns its answer: {"file": its bytes as Latin-1}, {"folder": true}, or {}."""
 
-    def __init__(self, ask, mirror, uses):
-        self.ask, self.mirror, self.uses = ask, mirror.rstrip("/"), uses
+    def __init__(self, ask, mirror):
+        self.ask, self.mirror = ask, mirror.rstrip("/")
         self.known = {}  # path: "file", "folder" or ""
-        self.hashes = {}  # path: SHA-256 of each file that was handed over
         self.asking = False
         sys.addaudithook(self.opens)
 
@@ -28,8 +26,6 @@ class Files:
         path = os.path.normpath(path)
         if path not in self.known:
             self.known[path] = self.fetch(path)
-        if self.known[path] == "file":
-            self.uses.note_file(path)
         return self.known[path]
 
     def fetch(self, path):
@@ -38,7 +34,6 @@ class Files:
             answer = self.ask(path)
             if "file" in answer:
                 content = answer["file"].encode("latin-1")
-                self.hashes[path] = hashlib.sha256(content).hexdigest()
                 os.makedirs(os.path.dirname(self.local(path)), exist_ok=True)
                 with open(self.local(path), "wb") as copy:
                     copy.write(content)

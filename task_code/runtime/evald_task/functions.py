@@ -1,6 +1,5 @@
 """The import of a task's functions: `!function utils.name` of a task file, where utils.py lies beside the file."""
 import importlib
-import importlib.machinery
 import importlib.util
 import random
 import sys
@@ -17,22 +16,8 @@ def module_name(path):
     return path.removesuffix(".py")
 
 
-class TaskLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module from the mirror of the task's folders."""
-
-    def __init__(self, name, path, files):
-        super().__init__(name, files.local(path))
-        self.own_path, self.files = path, files
-
-    def exec_module(self, module):
-        with self.files.uses.of(self.name):
-            self.files.kind(self.own_path)
-            super().exec_module(module)
-
-
 def spec_of(name, path, files, folders=None):
-    return importlib.util.spec_from_file_location(name, files.local(path), loader=TaskLoader(name, path, files),
-                                                  submodule_search_locations=folders)
+    return importlib.util.spec_from_file_location(name, files.local(path), submodule_search_locations=folders)
 
 
 def load_module(path, files):
@@ -46,18 +31,27 @@ def load_module(path, files):
     return module
 
 
+def installed_module(module, path):
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise ImportError(f"{path} is not there, and no module {module!r} is installed") from None
+
+
 def load_function(folder, name, files):
-    """The function of `!function name` in a task file of `folder`, and the name of its module. A module beside the file
-    comes first, then one that can be imported."""
+    """The function of `!function name` in a task file of `folder`. A module beside the file comes first, then one that
+    can be imported."""
     module, _, function = name.rpartition(".")
     if not module:
         raise ImportError(f"{name!r} names no module: expected module.function")
     path = f"{folder.rstrip('/')}/{module.replace('.', '/')}.py"
-    found = load_module(path, files) if files.kind(path) == "file" else importlib.import_module(module)
+    found = load_module(path, files) if files.kind(path) == "file" else installed_module(module, path)
     if not hasattr(found, function):
         where = files.real(getattr(found, "__file__", None) or module)
         raise AttributeError(f"{where} has no function {function!r}")
-    return getattr(found, function), found.__name__
+    return getattr(found, function)
 
 
 def seed(number):

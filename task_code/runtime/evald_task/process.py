@@ -14,7 +14,6 @@ import traceback
 from . import stand_ins
 from .calls import AtDocument, Calls
 from .files import Files
-from .uses import Uses
 
 OWN = ("<evald_task", "<frozen", os.path.dirname(os.path.abspath(__file__)))
 
@@ -65,7 +64,7 @@ def fault(error, files):
 
 def main(calls, answers):
     channel = Channel(calls, answers)
-    files = Files(channel.ask_for_file, os.path.join(tempfile.gettempdir(), "evald_task"), Uses())
+    files = Files(channel.ask_for_file, os.path.join(tempfile.gettempdir(), "evald_task"))
     served = Calls(stand_ins.install(files), files)
     while (message := channel.receive()) is not None:
         try:

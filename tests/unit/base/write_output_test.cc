@@ -62,6 +62,18 @@ TEST_F(WriteOutputTest, APendingFileFollowsNoLinkAndWaitsForNoPipe) {
   EXPECT_THAT(CaughtText([&] { PendingFile{file}; }, ErrorKind::kUsage), HasSubstr("found a pipe"));
 }
 
+TEST_F(WriteOutputTest, ALinkOfAnotherUserIsNotFollowed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give links to another user";
+  WriteFileAtomic(folder_ / "mine", "kept");
+  fs::create_symlink(folder_ / "mine", folder_ / "link");
+  WriteOutput(folder_ / "link", "new");
+  EXPECT_EQ(ReadFile(folder_ / "mine"), "new");
+  ASSERT_EQ(::lchown((folder_ / "link").c_str(), 12345, 12345), 0);
+  EXPECT_THAT(CaughtText([&] { WriteOutput(folder_ / "link", "x"); }, ErrorKind::kUsage),
+              HasSubstr("is a symbolic link of user 12345"));
+  EXPECT_EQ(ReadFile(folder_ / "mine"), "new");
+}
+
 TEST_F(WriteOutputTest, ADeviceStaysOne) {
   // If WriteOutput were wrong, root would rename a file over /dev/full itself. So the test names a
   // link.

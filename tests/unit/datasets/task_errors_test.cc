@@ -148,15 +148,14 @@ TEST(TaskErrors, DatesOnlyPrint) {
       HasSubstr("the attribute 'year' of a date is not supported"));
 }
 
-TEST(TaskErrors, FunctionsThatAreNotImplemented) {
+TEST(TaskErrors, FunctionsThatAreNotBuiltIn) {
   EXPECT_THAT(Refusal(With("process_docs: !function utils.process_docs\n")),
               AllOf(HasSubstr("the function 'process_docs' of /"),
-                    HasSubstr("/t/utils.py is not implemented"),
-                    HasSubstr("known for process_docs: none")));
+                    HasSubstr("/t/utils.py is not built in"), HasSubstr("--allow-task-code")));
   EXPECT_THAT(Refusal(With("num_fewshot: 1\nfewshot_config: {samples: !function utils.list}\n")),
-              HasSubstr("known for fewshot_config.samples: mbpp/utils.list_fewshot_samples"));
+              HasSubstr("built in are: mbpp/utils.list_fewshot_samples"));
   EXPECT_THAT(Refusal(std::string(kHead) + "doc_to_text: !function utils.f\ndoc_to_target: a\n"),
-              HasSubstr("/t/utils.py is not implemented"));
+              HasSubstr("doc_to_text: the function 'f' of /"));
 }
 
 TEST(TaskErrors, Templates) {

@@ -81,6 +81,8 @@ TEST(DeviceChoice, AWorkersGpusAreOfOneNode) {
 }
 
 TEST(DeviceChoice, AWorkerThatCannotHaveItsGpusSaysSo) {
+  EXPECT_THAT(CaughtText([] { ChooseTwos({"cuda:GPU-a+GPU-b"}, Two()); }, ErrorKind::kUsage),
+              HasSubstr("device cuda:GPU-a+GPU-b is a group already"));
   GpuListing one = Two();
   one.gpus.pop_back();
   EXPECT_THAT(CaughtText([&] { ChooseTwos({"auto"}, one); }, ErrorKind::kInfrastructure),

@@ -1,0 +1,102 @@
+// The process of task code, and what it gets: files, time, and no trust.
+#include "task_code/task_code.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "datasets/task_files.h"
+#include "evald/error.h"
+#include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
+
+namespace evald {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TaskCodeTest : public ::testing::Test {
+ protected:
+  /// A process with `code` as the module utils; null if this host isolates no process.
+  std::unique_ptr<TaskCode> Start(const std::string& code, double call_seconds = 20) {
+    std::ofstream(folder_ / "utils.py") << code;
+    TaskCodeOptions options;
+    options.allowed = TaskCodeOptions::Allowed::kBoxed;
+    options.call_seconds = call_seconds;
+    std::unique_ptr<TaskCode> started;
+    try {
+      started = std::make_unique<TaskCode>(options);
+    } catch (const Error& error) {
+      reason_ = error.what();
+      return nullptr;
+    }
+    const auto files = std::make_shared<TaskFiles>(std::vector{folder_.path()}, ReadRoots());
+    started->ServeFiles([files](const std::string& path) { return files->Wanted(path); });
+    return started;
+  }
+  std::string Function(const std::string& name) const {
+    return (folder_.path() / "utils").string() + "." + name;
+  }
+
+  TemporaryFolder folder_;
+  std::string reason_;
+};
+
+#define REQUIRE_CODE(code) \
+  if ((code) == nullptr) GTEST_SKIP() << reason_
+
+TEST_F(TaskCodeTest, ScoresDocuments) {
+  const auto code = Start(
+      "def f(doc, results): return {'n': doc['n'] + len(results), 'kind': "
+      "type(results[0]).__name__}\n");
+  REQUIRE_CODE(code);
+  code->Load(Function("f"), 1);
+  const auto score = [&](TaskCode::Results form, const std::vector<Json>& results) {
+    return code->ProcessResults(Function("f"), {{"n", 3}}, nullptr, results, form);
+  };
+  EXPECT_EQ(score(TaskCode::Results::kTexts, {"a"}), (Json{{"n", 4}, {"kind", "str"}}));
+  EXPECT_EQ(
+      score(TaskCode::Results::kPairs, {Json::array({-1.5, true}), Json::array({"-inf", false})}),
+      (Json{{"n", 5}, {"kind", "tuple"}}));
+  EXPECT_EQ(score(TaskCode::Results::kNumbers, {-2.5}), (Json{{"n", 4}, {"kind", "float"}}));
+}
+
+TEST_F(TaskCodeTest, ACallWithoutEndEnds) {
+  const auto code = Start("def f(doc, results):\n    while True: pass\n", 1);
+  REQUIRE_CODE(code);
+  code->Load(Function("f"), 1);
+  const auto call = [&] {
+    code->ProcessResults(Function("f"), Json::object(), nullptr, {"a"}, TaskCode::Results::kTexts);
+  };
+  EXPECT_THAT(CaughtText(call, ErrorKind::kInput), HasSubstr("takes longer than task code may"));
+}
+
+TEST_F(TaskCodeTest, EveryFileThatWasHandedOverOrSoughtIsKnown) {
+  const auto code = Start(
+      "import os\nHERE = os.path.dirname(__file__)\n"
+      "try:\n    open(HERE + '/absent.txt')\nexcept OSError:\n    pass\n"
+      "def f(doc, results): return {'x': len(open(HERE + '/bytes.bin', 'rb').read())}\n");
+  REQUIRE_CODE(code);
+  std::string bytes;
+  for (int byte = 0; byte < 256; ++byte) bytes += static_cast<char>(byte);
+  std::ofstream(folder_ / "bytes.bin") << bytes;
+  code->Load(Function("f"), 1);
+  const Json metrics = code->ProcessResults(Function("f"), Json::object(), nullptr, {"a"},
+                                            TaskCode::Results::kTexts);
+  EXPECT_EQ(metrics, (Json{{"x", 256}}));
+  EXPECT_EQ(code->handed().at((folder_ / "bytes.bin").string()), bytes);
+  const Json used = code->Used();
+  EXPECT_EQ(used.at("files").size(), 2u);
+  EXPECT_EQ(used.at("absent"), (Json{{(folder_ / "absent.txt").string(), false}}));
+}
+
+TEST(TaskCodeText, BytesGoAsLatin1AndComeBack) {
+  std::string bytes;
+  for (int byte = 0; byte < 256; ++byte) bytes += static_cast<char>(byte);
+  EXPECT_EQ(FromLatin1(ToLatin1(bytes)), bytes);
+  EXPECT_EQ(ToLatin1("\xe9"), "é");
+}
+
+}  // namespace
+}  // namespace evald
