@@ -180,9 +180,15 @@ std::string FromLatin1(std::string_view text) {
 
 struct TaskCode::Connection {
   Connection(const TaskCodeOptions& options, std::unique_ptr<sandbox::BoxProcess> process)
-      : python(options.python), call_seconds(options.call_seconds), box(std::move(process)) {}
+      : allowed(options.allowed),
+        python(options.python),
+        memory_bytes(options.memory_bytes),
+        call_seconds(options.call_seconds),
+        box(std::move(process)) {}
 
+  TaskCodeOptions::Allowed allowed;
   std::string python;
+  uint64_t memory_bytes;
   double call_seconds;
   sandbox::Box box;
 };
@@ -280,6 +286,9 @@ Json TaskCode::Used() const {
   used["files"] = Json::object();
   for (const auto& [path, content] : handed_) used["files"][path] = Sha256Hex(content);
   used["roots"] = roots_;
+  // A function may notice both, and act on it.
+  used["allowed"] = ToString(connection_->allowed);
+  used["memory"] = connection_->memory_bytes;
   used["absent"] = Json::object();
   for (const auto& [path, is_folder] : absent_) used["absent"][path] = is_folder;
   return used;

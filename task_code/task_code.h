@@ -93,7 +93,8 @@ class TaskCode {
   void Load(const std::string& function, uint64_t seed);
 
   /// {"python": version, "packages": {name: version}, "files": {path: SHA-256}, "absent": {path: is
-  /// it a folder}, "roots": [...]}: what is installed for the process, and what it has wanted so
+  /// it a folder}, "roots": [...],
+  /// "allowed", "memory"}: what is installed for the process, and what it has wanted so
   /// far. Nothing of this is told by the process, whose word other users' prepared tasks would
   /// depend on.
   Json Used() const;

@@ -4,7 +4,6 @@ used."""
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import unittest
@@ -49,7 +48,7 @@ class TransformersServe(EngineCase):
         """Text and length of the prompt of each answer. The server does not tell more."""
         return {key: (answer["text"], answer["tokens_in"]) for key, answer in self.answers(name).items()}
 
-    def same_as_native(self, name, document):
+    def same_as_native(self, name, found_scores):
         expected_scores, _ = self.native()
         expected, found = self.texts("native"), self.texts(name)
         self.assertEqual(found.keys(), expected.keys())
@@ -57,32 +56,12 @@ class TransformersServe(EngineCase):
         equal = sum(found[key] == expected[key] for key in expected)
         print(f"{equal} of {len(expected)} answers are the native engine's, ", end="", flush=True)
         self.assertEqual(found, expected)
-        self.assertEqual(scores(document), expected_scores)
+        self.assertEqual(found_scores, expected_scores)
 
     def test_killed_in_the_middle_it_is_started_again_and_answers_as_the_native_engine(self):
-        process = self.start("run", *self.served("served", "engine.concurrency=4"), "--json", "--quiet")
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.stderr.close)
-        log = self.folder / "runs" / "served" / "logs" / "w0.log"
-
-        def answered():
-            self.assertIsNone(process.poll(), "the run ended before the server was killed")
-            text = log.read_text(errors="replace") if log.exists() else ""
-            return text.count("POST /v1/completions") > self.LIMIT // 2
-        try:
-            self.wait_for("the first answers", answered, seconds=300)
-            servers = self.servers()
-            self.assertEqual(len(servers), 1, "one worker, one server")
-            os.kill(servers[0], signal.SIGKILL)
-            out, err = process.communicate(timeout=600)
-        finally:
-            process.kill()
-        self.assertEqual(process.returncode, 0, f"{out}\n{err}\n{self.logs()}")
-        self.assertIn("the server ended (signal 9); start 1 of 3", log.read_text(errors="replace"))
-        self.assertEqual(self.servers(), [], "no server outlives the run")
-        document = json.loads(out)
-        self.assertTrue(document["evald"]["complete"])
-        self.same_as_native("served", document)
+        found, log = self.killed(lambda server: server, *self.served("served", "engine.concurrency=4"))
+        self.assertIn("the server ended (signal 9); start 1 of 3", log)
+        self.same_as_native("served", found)
 
     def test_a_server_that_runs_already(self):
         with socket.socket() as free:
@@ -97,7 +76,7 @@ class TransformersServe(EngineCase):
         self.addCleanup(server.kill)
         address = ["engine.command=[]", f"engine.base_url=http://127.0.0.1:{port}", f"engine.model={checkpoint}"]
         document = self.run_done(EXAMPLE, *self.arguments("running", *address))
-        self.same_as_native("running", document)
+        self.same_as_native("running", scores(document))
         self.assertIsNone(server.poll(), "a server that evald did not start goes on")
 
     def test_log_likelihoods_are_refused_and_never_made_up(self):

@@ -6,6 +6,10 @@
 // evald-requests-dump --yaml
 // Reads paths of task files from standard input and prints each file as JSON, with its includes.
 // For tests/oracle/yaml_compare.py.
+//
+// evald-requests-dump --accepted --task-dir DIR
+// Prints {"task", "error"} for each task of DIR: "" if evald would run it, with task_code: allow and
+// its data at hand. For tests/oracle/library_report.py.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -16,6 +20,7 @@
 #include "datasets/task_set.h"
 #include "datasets/yaml_reader.h"
 #include "evald/error.h"
+#include "metrics/scorer.h"
 #include "tests/oracle/request_digest.h"
 
 namespace {
@@ -53,6 +58,33 @@ int PrintYaml() {
   return 0;
 }
 
+std::string WhyNot(const evald::TaskRegistry& registry, const std::string& name) {
+  try {
+    evald::TaskRequest request;
+    request.name = name;
+    for (const evald::LeafTask& leaf : registry.Resolve({request}).leaves) {
+      evald::TaskDefinition task = evald::DefineTask(leaf);
+      task.sources["code"] = Json::object();  // its functions may run
+      const evald::Scorer scorer(task, nullptr);
+    }
+    return "";
+  } catch (const evald::Error& error) {
+    return error.message();
+  }
+}
+
+int PrintAccepted(const std::filesystem::path& folder) {
+  const evald::TaskRegistry registry({folder});
+  for (const evald::TaskProblem& problem : registry.Problems())
+    std::cout << evald::ToLine({{"file", problem.file}, {"error", problem.problem}}) << "\n";
+  for (const evald::TaskListing& listing : registry.List()) {
+    if (listing.kind != "task" || listing.source == "built in") continue;
+    std::cout << evald::ToLine({{"task", listing.name}, {"error", WhyNot(registry, listing.name)}})
+              << "\n";
+  }
+  return 0;
+}
+
 int Run(int argc, char** argv, const std::filesystem::path& scratch) {
   evald::PrepareOptions options;
   options.cache_dir = scratch;
@@ -62,6 +94,7 @@ int Run(int argc, char** argv, const std::filesystem::path& scratch) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--yaml") return PrintYaml();
+    if (argument == "--accepted" && i + 2 < argc) return PrintAccepted(argv[i + 2]);
     if (argument == "--full") {
       full = true;
     } else if (argument == "--data-dir" && i + 1 < argc) {

@@ -81,10 +81,6 @@ class Calls:
         return {"values": packed_until_full(
             self.each(self.function(function), self.tables[table].part(first, count), first))}
 
-    def do_drop(self, table):
-        self.tables.pop(table, None)
-        return {}
-
     def keep(self, documents):
         number, self.next_table = self.next_table, self.next_table + 1
         self.tables[number] = documents
