@@ -222,9 +222,14 @@ class ChunkReader {
 }  // namespace
 
 std::vector<CsvChunk> ParseCsv(std::string_view text, const std::string& name, size_t rows_max,
-                               char separator) {
+                               const CsvForm& form) {
   if (!IsUtf8(text)) throw Error(ErrorKind::kInput, name + ": the file is not valid UTF-8");
-  const std::vector<Record> records = ReadRecords(text, name, separator);
+  std::vector<Record> records = ReadRecords(text, name, form.separator);
+  if (!form.columns.empty()) {
+    if (!form.header) records.insert(records.begin(), Record());
+    if (records.empty()) return {};
+    records[0].fields = form.columns;
+  }
   if (records.size() < 2) return {};
   const std::vector<std::string>& header = records[0].fields;
   if (std::set<std::string>(header.begin(), header.end()).size() != header.size()) {
@@ -233,8 +238,9 @@ std::vector<CsvChunk> ParseCsv(std::string_view text, const std::string& name, s
   for (const Record& record : records) {
     if (record.fields.size() > header.size()) {
       throw Error(ErrorKind::kInput,
-                  fmt::format("{}:{}: found {} fields, expected at most {} as in the first line",
-                              name, record.line, record.fields.size(), header.size()));
+                  fmt::format("{}:{}: found {} fields, expected at most {} as in {}", name,
+                              record.line, record.fields.size(), header.size(),
+                              form.columns.empty() ? "the first line" : "column_names"));
     }
   }
   std::vector<CsvChunk> chunks;

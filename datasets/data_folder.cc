@@ -260,7 +260,7 @@ ReadRules RulesOfFolder(const ReadFolder& folder, std::vector<FolderSplit>* spli
     if (split.files.empty())
       Fail(folder, fmt::format("the files of the split '{}' have no data", split.name));
   }
-  return {true, found->format, found->separator};
+  return {true, found->format, {found->separator, {}, true}};
 }
 
 }  // namespace evald

@@ -294,9 +294,9 @@ void ReadJson(LineReader* lines, RowSink* sink) {
   ReadLines(lines, sink);
 }
 
-void ReadCsv(LineReader* lines, char separator, RowSink* sink) {
+void ReadCsv(LineReader* lines, const CsvForm& form, RowSink* sink) {
   const size_t rows_max = sink->as_loader() ? kChunkRows : SIZE_MAX;
-  for (CsvChunk& chunk : ParseCsv(lines->Rest(), sink->name(), rows_max, separator)) {
+  for (CsvChunk& chunk : ParseCsv(lines->Rest(), sink->name(), rows_max, form)) {
     sink->Add(std::move(chunk));
     if (sink->only_columns()) return;
   }
@@ -344,7 +344,7 @@ std::string Read(const UniqueFd& fd, const fs::path& path, const DataLimits& lim
   } else if (format == DataFormat::kText) {
     ReadText(&lines, &sink);
   } else {
-    ReadCsv(&lines, rules.separator, &sink);
+    ReadCsv(&lines, rules.csv, &sink);
   }
   if (sink.rows() == 0) Fail(path.string(), "the file has no documents");
   return lines.FileHash();

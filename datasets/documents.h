@@ -44,6 +44,13 @@ enum class DataFormat {
   kText,  ///< a row {"text": line} for each line
 };
 
+/// The form of a CSV file, as pandas.read_csv takes it.
+struct CsvForm {
+  char separator = ',';
+  std::vector<std::string> columns;  ///< their names; empty: the first line has them
+  bool header = true;                ///< whether the first line has names, which `columns` replace
+};
+
 /// How the files of a dataset are read.
 struct ReadRules {
   /// Rows, columns and types are those of load_dataset("json", "csv" or "text", data_files=...) of
@@ -53,7 +60,7 @@ struct ReadRules {
   /// texts stay texts.
   bool as_loader = false;
   DataFormat format = DataFormat::kByEnding;
-  char separator = ',';  ///< of the fields of CSV
+  CsvForm csv;
 };
 
 /// The columns of a dataset while its files are read, one after another.
@@ -93,6 +100,6 @@ struct CsvChunk {
 /// The text of a CSV file (RFC 4180, with a header line) in chunks of at most `rows_max` rows.
 /// Missing fields at the end of a row are null. Throws Error(kInput) "<name>:<line>: ...".
 std::vector<CsvChunk> ParseCsv(std::string_view text, const std::string& name,
-                               size_t rows_max = SIZE_MAX, char separator = ',');
+                               size_t rows_max = SIZE_MAX, const CsvForm& form = {});
 
 }  // namespace evald

@@ -108,7 +108,7 @@ SplitFiles OwnFiles(const TaskConfig& config, const std::string& split, const fs
   SplitFiles out;
   for (const Json& file : Listed(*entry))
     out.files.push_back(OpenOwn(config, file, data_dir, roots));
-  out.rules = {true, FormatOfPath(config.dataset_path), config.separator};
+  out.rules = {true, FormatOfPath(config.dataset_path), config.csv};
   if (data_files.is_object() && data_files.begin().key() != split) {
     out.first = OpenOwn(config, Listed(data_files.front()).front(), data_dir, roots);
   }
@@ -136,8 +136,12 @@ SplitFiles FolderFiles(const TaskConfig& config, const std::string& split, const
   }
   SplitFiles out;
   std::vector<FolderSplit> splits = SplitsOfFolder(folder);
-  out.rules = packaged ? ReadRules{true, FormatOfPath(config.dataset_path), config.separator}
+  out.rules = packaged ? ReadRules{true, FormatOfPath(config.dataset_path), config.csv}
                        : RulesOfFolder(folder, &splits);
+  if (!config.csv.columns.empty()) {
+    out.rules.csv.columns = config.csv.columns;
+    out.rules.csv.header = config.csv.header;
+  }
   std::vector<std::string> names;
   for (const FolderSplit& one : splits) {
     names.push_back(one.name);

@@ -39,6 +39,8 @@ class Section {
     return found == value_.end() ? kNull : *found;
   }
 
+  bool Has(const std::string& key) const { return value_.contains(key); }
+
   std::string Text(const std::string& key, const std::string& fallback) const {
     const Json& value = At(key);
     if (value.is_null()) return fallback;
@@ -154,10 +156,12 @@ class ConfigReader {
                      "JSON object a line");
       }
       section.CheckKeys(
-          {"data_files", "data_dir", "field", "trust_remote_code", "sep", "delimiter"},
+          {"data_files", "data_dir", "field", "trust_remote_code", "sep", "delimiter",
+           "column_names", "header"},
           "dataset_kwargs (as supported here)");
       ReadSubfolder(section, packaged);
       for (const char* key : {"sep", "delimiter"}) ReadSeparator(section, key);
+      ReadColumnNames(section);
       config_.data_files = section.At("data_files");
       config_.data_files_where = section.Where("data_files");
       CheckDataFiles(section);
@@ -198,7 +202,30 @@ class ConfigReader {
                                     "a dataset_path of 'csv'",
                                     key, Section::Shown(value)));
     }
-    config_.separator = value.get<std::string>()[0];
+    config_.csv.separator = value.get<std::string>()[0];
+  }
+
+  // `names` and `header` of pandas.read_csv: with names, the first line is data unless header is 0.
+  void ReadColumnNames(const Section& section) {
+    const Json& names = section.At("column_names");
+    const Json& header = section.At("header");
+    if (!header.is_null() && header != "infer" && header != 0) {
+      section.Fail("header", fmt::format("header is {}, expected null or 0", Section::Shown(header)));
+    }
+    if (names.is_null()) {
+      if (header.is_null() && section.Has("header"))
+        section.Fail("header", "header is null, which is served only together with column_names");
+      return;
+    }
+    const bool fine =
+        names.is_array() && !names.empty() &&
+        std::all_of(names.begin(), names.end(), [](const Json& name) { return name.is_string(); });
+    if (!fine) {
+      section.Fail("column_names", fmt::format("column_names is {}, expected a list of names",
+                                               Section::Shown(names)));
+    }
+    config_.csv.columns = names.get<std::vector<std::string>>();
+    config_.csv.header = header == 0;
   }
 
   void CheckDataFiles(const Section& section) const {

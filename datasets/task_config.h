@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "datasets/documents.h"
 #include "datasets/yaml_reader.h"
 #include "evald/json.h"
 #include "evald/request.h"
@@ -40,7 +41,7 @@ struct TaskConfig {
   Json data_files;  ///< dataset_kwargs.data_files, or null
   std::string data_files_where;
   std::string data_subfolder;  ///< dataset_kwargs.data_dir
-  char separator = ',';        ///< of the fields of CSV: dataset_kwargs.delimiter or sep
+  CsvForm csv;  ///< dataset_kwargs: delimiter or sep, column_names, header
   std::string training_split;
   std::string validation_split;
   std::string test_split;

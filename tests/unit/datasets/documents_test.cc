@@ -164,8 +164,43 @@ TEST(Csv, ColumnsGetPandasTypes) {
   EXPECT_EQ(chunks[0].lines, (std::vector<size_t>{2, 4}));
 }
 
+// Recorded from load_dataset("csv", column_names=..., header=...) of datasets 5.2.
+TEST(Csv, NamesOfColumns) {
+  const std::vector<std::string> names = {"question", "c1", "c2", "answer"};
+  const auto read = [&](const std::string& text, bool header) {
+    std::string lines;
+    for (const CsvChunk& chunk : ParseCsv(text, "t.csv", SIZE_MAX, {',', names, header})) {
+      for (const Json& row : chunk.rows) lines += ToLine(row) + "\n";
+    }
+    return lines;
+  };
+  EXPECT_EQ(read("What?,1,2,a\n\"x, y\",3,,b\nz,NA,4.5\n", false),
+            R"({"question":"What?","c1":1.0,"c2":2.0,"answer":"a"})"
+            "\n"
+            R"({"question":"x, y","c1":3.0,"c2":null,"answer":"b"})"
+            "\n"
+            R"({"question":"z","c1":null,"c2":4.5,"answer":null})"
+            "\n");
+  const std::string named = "q,c1,c2,ans\n\"x, y\",3,,b\nz,7,4.5,c\n";
+  EXPECT_EQ(read(named, true), R"({"question":"x, y","c1":3,"c2":null,"answer":"b"})"
+                               "\n"
+                               R"({"question":"z","c1":7,"c2":4.5,"answer":"c"})"
+                               "\n");
+  EXPECT_EQ(read(named, false), R"({"question":"q","c1":"c1","c2":"c2","answer":"ans"})"
+                                "\n"
+                                R"({"question":"x, y","c1":"3","c2":null,"answer":"b"})"
+                                "\n"
+                                R"({"question":"z","c1":"7","c2":"4.5","answer":"c"})"
+                                "\n");
+  EXPECT_EQ(read("", false), "");
+  EXPECT_EQ(read("a,b\n", false), R"({"question":"a","c1":"b","c2":null,"answer":null})"
+                                  "\n");
+  EXPECT_THAT(CaughtText([&] { read("a,b,c,d,e\n", false); }),
+              HasSubstr("found 5 fields, expected at most 4 as in column_names"));
+}
+
 TEST(Csv, SeparatorsAndShortRows) {
-  const auto rows = ParseCsv("a\tb,c\n1\t\"x\ty\"\n2\n", "t.csv", SIZE_MAX, '\t').at(0).rows;
+  const auto rows = ParseCsv("a\tb,c\n1\t\"x\ty\"\n2\n", "t.csv", SIZE_MAX, {'\t', {}, true}).at(0).rows;
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(ToLine(rows[0]), R"({"a":1,"b,c":"x\ty"})");
   EXPECT_EQ(ToLine(rows[1]), R"({"a":2,"b,c":null})");
