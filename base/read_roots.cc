@@ -233,11 +233,10 @@ std::optional<Arrival> Arrive(const Roots& roots, const fs::path& path, Lost* lo
 void RefuseLostLink(Lost lost, const fs::path& path) {
   if (lost != Lost::kLink) return;
   throw Error(ErrorKind::kInput,
-              fmt::format("{}: a link on its way leads nowhere, or outside the folders that this "
-                          "service reads",
+              fmt::format("{}: a link on its way leads nowhere, or outside the folders that may be "
+                          "read",
                           PrintableLine(Shortened(path.string(), kShownBytesMax))),
-              "put the file itself there, or remove the link; the service's configuration lists "
-              "its folders under 'roots'");
+              "put the file itself there, or remove the link");
 }
 
 // The folder that a walk led to; null, with the reason, if it led to none.

@@ -155,10 +155,9 @@ class ConfigReader {
                      "field is not served: write the rows of that member to a file of their own, a "
                      "JSON object a line");
       }
-      section.CheckKeys(
-          {"data_files", "data_dir", "field", "trust_remote_code", "sep", "delimiter",
-           "column_names", "header"},
-          "dataset_kwargs (as supported here)");
+      section.CheckKeys({"data_files", "data_dir", "field", "trust_remote_code", "sep", "delimiter",
+                         "column_names", "header"},
+                        "dataset_kwargs (as supported here)");
       ReadSubfolder(section, packaged);
       for (const char* key : {"sep", "delimiter"}) ReadSeparator(section, key);
       ReadColumnNames(section);
@@ -210,7 +209,8 @@ class ConfigReader {
     const Json& names = section.At("column_names");
     const Json& header = section.At("header");
     if (!header.is_null() && header != "infer" && header != 0) {
-      section.Fail("header", fmt::format("header is {}, expected null or 0", Section::Shown(header)));
+      section.Fail("header",
+                   fmt::format("header is {}, expected null or 0", Section::Shown(header)));
     }
     if (names.is_null()) {
       if (header.is_null() && section.Has("header"))

@@ -41,7 +41,7 @@ struct TaskConfig {
   Json data_files;  ///< dataset_kwargs.data_files, or null
   std::string data_files_where;
   std::string data_subfolder;  ///< dataset_kwargs.data_dir
-  CsvForm csv;  ///< dataset_kwargs: delimiter or sep, column_names, header
+  CsvForm csv;                 ///< dataset_kwargs: delimiter or sep, column_names, header
   std::string training_split;
   std::string validation_split;
   std::string test_split;

@@ -13,7 +13,7 @@ from service_case import Service
 
 SECRET = "TOP-SECRET-LINE"
 NOT_THERE = "is not there, or lies outside the folders that this service reads"
-LOST_LINK = "a link on its way leads nowhere, or outside the folders that this service reads"
+LOST_LINK = "a link on its way leads nowhere, or outside the folders that may be read"
 
 
 class Reach(Service):

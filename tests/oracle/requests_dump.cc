@@ -8,8 +8,8 @@
 // For tests/oracle/yaml_compare.py.
 //
 // evald-requests-dump --accepted --task-dir DIR
-// Prints {"task", "error"} for each task of DIR: "" if evald would run it, with task_code: allow and
-// its data at hand. For tests/oracle/library_report.py.
+// Prints {"task", "error"} for each task of DIR: "" if evald would run it, with task_code: allow
+// and its data at hand. For tests/oracle/library_report.py.
 #include <unistd.h>
 
 #include <cstdlib>

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <glob.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -113,7 +114,9 @@ Json ScoresIn(const std::string& text, const std::string& file,
 Json ReadScores(const fs::path& folder, const CommandSpec& spec) {
   const fs::path path = FindResults(folder, spec.results_file);
   const ReadRoots own({folder});  // a link may not lead out of the folder
-  if (!own.HasFile(path))
+  struct stat info{};
+  const ReadFolder beside(path.parent_path(), own);
+  if (!beside.Stat(path.filename().string(), &info) || !S_ISREG(info.st_mode))
     throw Error(ErrorKind::kInput, path.string() + ": is no regular file in the command's folder");
   return ScoresIn(own.Read(path, kResultsBytesMax), path.string(), spec.scores);
 }

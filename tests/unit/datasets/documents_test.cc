@@ -200,7 +200,8 @@ TEST(Csv, NamesOfColumns) {
 }
 
 TEST(Csv, SeparatorsAndShortRows) {
-  const auto rows = ParseCsv("a\tb,c\n1\t\"x\ty\"\n2\n", "t.csv", SIZE_MAX, {'\t', {}, true}).at(0).rows;
+  const auto rows =
+      ParseCsv("a\tb,c\n1\t\"x\ty\"\n2\n", "t.csv", SIZE_MAX, {'\t', {}, true}).at(0).rows;
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(ToLine(rows[0]), R"({"a":1,"b,c":"x\ty"})");
   EXPECT_EQ(ToLine(rows[1]), R"({"a":2,"b,c":null})");
