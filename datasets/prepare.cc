@@ -184,7 +184,7 @@ class Preparation {
     bool same = true;
     for (const auto& [path, hash] : used.at("files").items()) {
       same = same && (code_.at("files").contains(path) ||
-                      Sha256Hex(task_code_->File(path).content) == hash);
+                      Json(Sha256Hex(task_code_->File(path).content)) == hash);
     }
     for (const auto& [path, is_folder] : used.at("absent").items()) {
       const auto kind = is_folder == true ? WantedFile::Kind::kFolder : WantedFile::Kind::kNone;
