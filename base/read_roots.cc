@@ -89,13 +89,6 @@ struct Arrival {
   std::string name;
 };
 
-// Why a walk led nowhere, beside errno.
-enum class Lost {
-  kNot,   // it led somewhere
-  kGone,  // a part is not there, or is neither a file nor a folder
-  kLink,  // a link leads nowhere, or outside of the roots
-};
-
 class Walk {
  public:
   explicit Walk(const Roots& roots) : roots_(roots) {}
@@ -210,28 +203,27 @@ class Walk {
   int steps_ = 0;
 };
 
+// `lost_link`, if given: whether a link on the way leads nowhere, or outside of the roots.
 std::optional<Arrival> Arrive(const Roots& roots, const Place& from, const std::string& path,
-                              Lost* lost = nullptr) {
+                              bool* lost_link = nullptr) {
   errno = path.size() >= PATH_MAX ? ENAMETOOLONG : ENOENT;
-  if (lost != nullptr) *lost = Lost::kGone;
   if (path.find('\0') != std::string::npos || path.size() >= PATH_MAX) return std::nullopt;
   Walk walk(roots);
   std::optional<Arrival> arrival = walk.From(from, path);
-  if (lost != nullptr) *lost = arrival ? Lost::kNot : walk.in_link() ? Lost::kLink : Lost::kGone;
+  if (lost_link != nullptr) *lost_link = !arrival && walk.in_link();
   return arrival;
 }
 
-std::optional<Arrival> Arrive(const Roots& roots, const fs::path& path, Lost* lost = nullptr) {
-  if (path.is_absolute()) return Arrive(roots, {}, path.string(), lost);
+std::optional<Arrival> Arrive(const Roots& roots, const fs::path& path, bool* lost_link = nullptr) {
+  if (path.is_absolute()) return Arrive(roots, {}, path.string(), lost_link);
   errno = ENOENT;
-  if (lost != nullptr) *lost = Lost::kGone;
   return std::nullopt;
 }
 
 // A file may be left out. A link to one that this service may not read is another matter: what is
 // read without the file is not what its owner meant.
-void RefuseLostLink(Lost lost, const fs::path& path) {
-  if (lost != Lost::kLink) return;
+void RefuseLostLink(bool lost_link, const fs::path& path) {
+  if (!lost_link) return;
   throw Error(ErrorKind::kInput,
               fmt::format("{}: a link on its way leads nowhere, or outside the folders that may be "
                           "read",
@@ -350,17 +342,17 @@ bool ReadRoots::HasFile(const fs::path& path) const {
   if (anywhere()) {
     return StatReadable(AT_FDCWD, path.string(), 0, &info) && S_ISREG(info.st_mode);
   }
-  Lost lost = Lost::kNot;
-  const auto arrival = Arrive(*roots_, path, &lost);
-  RefuseLostLink(lost, path);
+  bool lost_link = false;
+  const auto arrival = Arrive(*roots_, path, &lost_link);
+  RefuseLostLink(lost_link, path);
   return StatArrival(arrival, &info) && S_ISREG(info.st_mode);
 }
 
 bool ReadRoots::HasFolder(const fs::path& path) const {
   if (anywhere()) return ReadFolder(path, *this).exists();
-  Lost lost = Lost::kNot;
-  const auto arrival = Arrive(*roots_, path, &lost);
-  RefuseLostLink(lost, path);
+  bool lost_link = false;
+  const auto arrival = Arrive(*roots_, path, &lost_link);
+  RefuseLostLink(lost_link, path);
   return arrival && arrival->name.empty();
 }
 
@@ -442,21 +434,21 @@ bool ReadFolder::IsLink(const std::string& name) const {
 
 bool ReadFolder::HasFile(const std::string& name) const {
   struct stat info{};
-  RefuseIfLostLink(name);
-  return Stat(name, &info) && S_ISREG(info.st_mode);
+  return LooksAt(name, &info) && S_ISREG(info.st_mode);
 }
 
 bool ReadFolder::HasFolder(const std::string& name) const {
   struct stat info{};
-  RefuseIfLostLink(name);
-  return Stat(name, &info) && S_ISDIR(info.st_mode);
+  return LooksAt(name, &info) && S_ISDIR(info.st_mode);
 }
 
-void ReadFolder::RefuseIfLostLink(const std::string& name) const {
-  if (!exists() || roots_.anywhere()) return;
-  Lost lost = Lost::kNot;
-  Arrive(*roots_.roots_, *place_, name, &lost);
-  RefuseLostLink(lost, path_ / name);
+// Stat that refuses a link that is not followed.
+bool ReadFolder::LooksAt(const std::string& name, struct stat* info) const {
+  if (!exists() || roots_.anywhere()) return Stat(name, info);
+  bool lost_link = false;
+  const auto arrival = Arrive(*roots_.roots_, *place_, name, &lost_link);
+  RefuseLostLink(lost_link, path_ / name);
+  return StatArrival(arrival, info);
 }
 
 bool ReadFolder::Stat(const std::string& name, struct stat* info) const {

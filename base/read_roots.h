@@ -109,7 +109,7 @@ class ReadFolder {
   bool IsLink(const std::string& name) const;
 
  private:
-  void RefuseIfLostLink(const std::string& name) const;
+  bool LooksAt(const std::string& name, struct stat* info) const;
   static std::shared_ptr<const read_roots::Place> OpenAnywhere(int folder, const std::string& name,
                                                                int* failure);
 
