@@ -12,6 +12,8 @@ SANITIZER_STATUS = 77
 # Files of tests/unit/cuda that belong to `models`; all others are `kernels`.
 MODELS = ("models_test", "engine_test")
 SUITE_SECONDS = 280
+TESTS_OF_A_STEP = 10
+AT_ONCE = 8  # processes
 SCRATCH_GIB = 34
 
 
@@ -59,27 +61,44 @@ def programs(check):
 
 
 def suites_of(check, program):
-    """Suites of tests: each suite with the name of its source file, without .cc."""
+    """Suites of tests: (name, name of the source file without .cc, number of tests)."""
     listing = check.scratch / "tests.json"
     check.program(program, "--gtest_list_tests", f"--gtest_output=json:{listing}")
     listed = json.loads(listing.read_text())
-    return {suite["name"]: Path(suite["testsuite"][0]["file"]).stem for suite in listed["testsuites"]}
+    return [(suite["name"], Path(suite["testsuite"][0]["file"]).stem, len(suite["testsuite"]))
+            for suite in listed["testsuites"]]
+
+
+def steps_of(check, chosen):
+    """Steps of the suites of the chosen source files: name -> (program, suite, shard, shards). A long suite is several
+    steps, each with a part of its tests."""
+    steps = {}
+    for program in programs(check):
+        for suite, file, tests in suites_of(check, program):
+            if not chosen(file):
+                continue
+            shards = -(-tests // TESTS_OF_A_STEP)
+            for shard in range(shards):
+                name = f"{file}/{suite}" + (f" {shard + 1}/{shards}" if shards > 1 else "")
+                steps[name] = (program, suite, shard, shards)
+    return steps
 
 
 def run_suites(check, chosen, before=()):
-    """Runs each suite of the chosen source files as a step in a process of its own. If an error of the device ends
-    one suite, the others still run."""
-    steps = {f"{file}/{suite}": (path, suite) for path in programs(check)
-             for suite, file in suites_of(check, path).items() if chosen(file)}
+    """Runs each suite of the chosen source files in processes of its own. If an error of the device ends one process,
+    the other suites still run. Several processes use the GPU at once: these parts measure nothing."""
+    steps = steps_of(check, chosen)
 
     def work(step, seconds):
-        path, suite = steps[step]
-        done = check.try_program(*before, path, f"--gtest_filter={suite}.*", "--gtest_brief=1", seconds=seconds)
+        program, suite, shard, shards = steps[step]
+        done = check.try_program(*before, program, f"--gtest_filter={suite}.*", "--gtest_brief=1", seconds=seconds,
+                                 env={"GTEST_SHARD_INDEX": str(shard), "GTEST_TOTAL_SHARDS": str(shards)})
         return {"status": done.status, "seconds": round(done.seconds, 2),
                 "failed": [line.split("] ", 1)[1].split(" (")[0] for line in done.output.splitlines()
                            if line.startswith("[  FAILED  ]")][:20]}
 
-    outcomes = check.steps(list(steps), work, SUITE_SECONDS)
+    at_once = max(1, min(AT_ONCE, os.cpu_count() // 2))
+    outcomes = check.steps(list(steps), work, SUITE_SECONDS, at_once)
     bad = [step for step, outcome in outcomes.items() if outcome is None or outcome["status"] != 0]
     if not steps:
         raise Failure("there are no such tests")

@@ -4,13 +4,14 @@ import json
 import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import checks
 import measures
 import scores
 from layout import link_libraries
 from outcome import Outcome, Failure, Skip
-from processes import Stopped, run
+from processes import Stopped, end_descendants, run
 
 
 # Folders in which containers have the driver's libraries and that nothing else names.
@@ -62,20 +63,34 @@ class Check:
     def left(self):
         return self._deadline - time.monotonic()
 
-    def steps(self, names, work, most_s):
-        """Calls work(name), which returns a JSON value, for each step that is not done. Returns the values of all
-        steps. A step that takes more than `most_s` has failed, and its value is None."""
-        for name in names:
-            if name in self.results.steps(self.part):
-                continue
+    def steps(self, names, work, most_s, at_once=1):
+        """Calls work(name, seconds), which returns a JSON value, for each step that is not done, `at_once` of them at a
+        time. Returns the values of all steps. A step that takes more than `most_s` has failed, and its value is None.
+        Raises Stopped if the part's time ends first; the steps that are done by then stay done."""
+        def one(name):
+            if self.left() <= 0:
+                return Stopped("the time is up")
             limit = min(most_s, self.left())
             try:
                 outcome = work(name, limit)
-            except Stopped:
+            except Stopped as stopped:
                 if limit < most_s:
-                    raise
+                    return stopped
                 outcome = None
             self.results.add_step(self.part, name, outcome)
+            return None
+
+        todo = [name for name in names if name not in self.results.steps(self.part)]
+        executor = ThreadPoolExecutor(max_workers=at_once)
+        try:
+            stopped = [stop for stop in executor.map(one, todo) if stop]
+        except BaseException:
+            executor.shutdown(wait=False, cancel_futures=True)
+            end_descendants()
+            raise
+        executor.shutdown()
+        if stopped:
+            raise stopped[0]
         return {name: self.results.steps(self.part)[name] for name in names}
 
     @property
@@ -97,10 +112,10 @@ class Check:
         variables["TMPDIR"] = str(self.scratch)
         return variables
 
-    def try_program(self, *command, seconds=None, cwd=None):
+    def try_program(self, *command, seconds=None, cwd=None, env=None):
         """Runs a program of evald. Returns its status and output."""
         limit = self.left() if seconds is None else min(seconds, self.left())
-        return run(command, limit, self._log, cwd=cwd or self.layout.root, env=self.environment())
+        return run(command, limit, self._log, cwd=cwd or self.layout.root, env=dict(self.environment(), **(env or {})))
 
     def program(self, *command, **options):
         """The same. The program must succeed."""

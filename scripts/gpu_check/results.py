@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 import time
 
 SETTLED = ("passed", "missed", "failed", "skipped")
@@ -14,6 +15,7 @@ class Results:
     def __init__(self, folder):
         self.folder = folder
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._adding = threading.Lock()
 
     def read(self, part):
         try:
@@ -51,9 +53,11 @@ class Results:
         return self.read(part).get("steps", {})
 
     def add_step(self, part, name, outcome):
-        result = self.read(part)
-        result.setdefault("steps", {})[name] = outcome
-        self._write(part, result)
+        """Any thread may call this function."""
+        with self._adding:
+            result = self.read(part)
+            result.setdefault("steps", {})[name] = outcome
+            self._write(part, result)
 
     def end(self, part, status, message, figures, seconds):
         result = self.read(part)
