@@ -116,6 +116,7 @@ Result RunGpuChoice(const Options& options) {
       {"tokens_distinct", work.tokens_distinct},
       {"tokens_computed", computed},
       {"prepare_seconds", questions.prepare_seconds},
+      {"work", done},
       {"product_tflops", {before / 1e12, after / 1e12}},
       {"fast", options.fast},
       {"counted", "of distinct tokens alone: what is computed twice counts as time, not as work"},

@@ -89,8 +89,9 @@ Result RunGpuGenerate(const Options& options) {
 
   Result result;
   Json rounds = Json::array();
-  const std::vector<int> concurrencies =
-      options.quick ? std::vector<int>{8} : std::vector<int>{256, 512, 1000};
+  std::vector<int> concurrencies = {256, 512, 1000};
+  if (options.quick) concurrencies = {8};
+  if (options.concurrency > 0) concurrencies = {options.concurrency};
   for (const int concurrency : concurrencies) {
     const auto engine = GpuEngine(
         options, {{"concurrency", concurrency}, {"max_length", options.quick ? 128 : 4096}});
@@ -112,6 +113,8 @@ Result RunGpuGenerate(const Options& options) {
                       {"bound_flops_seconds", bound.flops / matrix_rate},
                       {"bound_bytes_seconds", bound.bytes / memory_rate},
                       {"least_steps", bound.steps},
+                      {"load", engine->LoadReport()},
+                      {"work", engine->WorkReport()},
                       {"engine", ToJson(engine->Info())}});
     result.value = std::max(result.value, rate);
   }

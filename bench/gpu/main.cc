@@ -26,6 +26,8 @@ void Declare(Command app, Options* options) {
   app.AddOption("--gpu", &options->gpu, "UUID of the GPU; the first visible one by default");
   app.AddOption("--lengths", &options->lengths,
                 "gpu-generate: write the requests' lengths there too, for bench/gpu/peers.py");
+  app.AddOption("--concurrency", &options->concurrency,
+                "gpu-generate: sequences at once; by default 256, 512 and 1,000 in turn");
   app.AddFlag("--graphs,!--no-graphs", &options->graphs,
               "--no-graphs: capture no batch, if a driver refuses that");
   app.AddFlag("--fast", &options->fast, "Let numbers depend on the batch, if that is faster");

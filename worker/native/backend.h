@@ -39,6 +39,8 @@ class Backend {
   virtual KvCache* cache() = 0;
   /// {"bytes", …} of the last Load, for Engine::LoadReport.
   virtual Json LoadReport() const = 0;
+  /// A description of the work since the last Load, for Engine::WorkReport.
+  virtual Json WorkReport() const { return Json::object(); }
   /// The progress of Load. Any thread may call it.
   virtual LoadProgress Pulled() const { return {}; }
 

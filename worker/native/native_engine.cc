@@ -174,8 +174,10 @@ class NativeEngine : public Engine {
   Json LoadReport() const override { return report_; }
   Json WorkReport() const override {
     if (!answering_) return Json::object();
-    return {{"rows_computed", answering_->scheduler.rows_computed()},
-            {"rows_reused", answering_->scheduler.rows_reused()}};
+    Json report = backend_->WorkReport();
+    report["rows_computed"] = answering_->scheduler.rows_computed();
+    report["rows_reused"] = answering_->scheduler.rows_reused();
+    return report;
   }
   LoadProgress Loading() const override { return backend_->Pulled(); }
   std::optional<std::string> Broken() const override { return broken_; }

@@ -1,7 +1,10 @@
 #include "worker/native/tensor_files.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <utility>
 
 #include "base/log.h"
 #include "checkpoint/layout.h"
@@ -35,7 +38,10 @@ TensorFiles::TensorFiles(const std::filesystem::path& directory, Contents conten
   shards_.reserve(layout.shards.size());
   for (const std::string& name : layout.shards) {
     const std::filesystem::path path = directory / name;
-    shards_.push_back({path.string(), MappedFile(path), ReadSafetensorsHeader(path)});
+    UniqueFd open(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    MappedFile mapped(open, path);
+    shards_.push_back(
+        {path.string(), std::move(open), std::move(mapped), ReadSafetensorsHeader(path)});
     const Shard& shard = shards_.back();
     if (shard.file.size() != shard.header.file_bytes) {
       throw Error(ErrorKind::kInput, fmt::format("{}: found {} bytes, expected {}", shard.name,

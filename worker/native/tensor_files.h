@@ -68,12 +68,16 @@ class TensorFiles {
   };
   /// The place of an address in a mapped file.
   Place PlaceOf(const char* data) const;
+  /// The open file of a place, for pread; its bytes are those that are mapped. Open for this
+  /// object's lifetime.
+  int FileOf(const Place& place) const { return shards_.at(place.shard).open.get(); }
   /// The shard's name, relative to the checkpoint's folder.
   std::string NameOf(const Place& place) const { return names_.at(place.shard); }
 
  private:
   struct Shard {
     std::string name;  ///< the whole path, for errors
+    UniqueFd open;
     MappedFile file;
     SafetensorsHeader header;
   };

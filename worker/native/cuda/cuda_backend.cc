@@ -89,6 +89,7 @@ class CudaBackend : public Backend {
   Device* device() override { return &*device_; }
   KvCache* cache() override { return &*cache_; }
   Json LoadReport() const override { return report_; }
+  Json WorkReport() const override { return device_ ? device_->Report() : Json::object(); }
   LoadProgress Pulled() const override {
     const PullProgress& progress = loader_.progress();
     return {static_cast<int64_t>(progress.bytes.load()),

@@ -83,9 +83,11 @@ class Plan {
 
   void Copy(const Matrix& source, WeightType wanted, uint64_t offset) {
     const auto elements = static_cast<uint64_t>(source.rows * source.columns);
-    moves.push_back({files_.PlaceOf(source.data),
+    const TensorFiles::Place place = files_.PlaceOf(source.data);
+    moves.push_back({place,
                      offset,
-                     {source.data, nullptr, elements, source.type, wanted}});
+                     {source.data, nullptr, elements, source.type, wanted, files_.FileOf(place),
+                      place.offset}});
   }
 
   uint64_t AddVector(const std::vector<float>& values) {

@@ -47,13 +47,17 @@ class DeviceWeights {
   /// The place of the embedding. `matrix` must be weights.embedding() itself, not a copy of it.
   const void* OfMatrix(const Matrix& matrix) const;
 
-  /// A copy to make: `from` (host, `stored` as it lies there) to `to` (device, in type()).
+  /// A copy to make: `from` (host, `stored` as it lies there) to `to` (device, in type()). `from`
+  /// is mapped from byte `offset` of the open file `file`, which is faster to read than the mapping
+  /// (pull.h). -1: from no file.
   struct Transfer {
     const char* from = nullptr;
     char* to = nullptr;
     uint64_t elements = 0;
     WeightType stored = WeightType::kBF16;
     WeightType wanted = WeightType::kBF16;
+    int file = -1;
+    uint64_t offset = 0;
   };
   /// In the order of the files' bytes, so that the copies can follow a staging.
   const std::vector<Transfer>& transfers() const { return transfers_; }

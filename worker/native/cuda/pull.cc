@@ -1,6 +1,11 @@
 #include "worker/native/cuda/pull.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -42,6 +47,7 @@ std::vector<Piece> Cut(const std::vector<Piece>& transfers, uint64_t chunk_bytes
     for (uint64_t at = 0; at < whole.elements; at += most) {
       Piece piece = whole;
       piece.from += at * stored;
+      piece.offset += at * stored;
       piece.to += at * wanted;
       piece.elements = std::min(most, whole.elements - at);
       pieces.push_back(piece);
@@ -63,6 +69,21 @@ std::vector<Chunk> Pack(const std::vector<Piece>& pieces, uint64_t chunk_bytes) 
     bytes += PlaceBytes(pieces[i]);
   }
   return chunks;
+}
+
+void ReadExactly(int file, uint64_t offset, uint64_t bytes, char* to) {
+  uint64_t done = 0;
+  while (done < bytes) {
+    const ssize_t got = ::pread(file, to + done, bytes - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("a weight cannot be read: {}",
+                              got == 0 ? "the checkpoint's file ends before the weight does"
+                                       : std::strerror(errno)));
+    }
+    done += static_cast<uint64_t>(got);
+  }
 }
 
 int NodeOf(const PullOptions& options) {
@@ -93,6 +114,7 @@ struct Puller::Lane {
   }
 
   Memory buffers;
+  std::vector<char> stored;  ///< of a piece that is converted
   Stream stream;
   std::deque<Event> copied;  ///< by buffer: the device has read it
 };
@@ -161,7 +183,7 @@ class Puller::Work {
         if (!WaitFor(pieces_[i], waited)) return;
       }
       lane->copied[buffer].Synchronize();
-      Copy(chunks_[chunk], lane->buffers.data() + buffer * options_.chunk_bytes, lane->stream);
+      Copy(chunks_[chunk], lane->buffers.data() + buffer * options_.chunk_bytes, lane);
       lane->copied[buffer].Record(lane->stream);
     }
   }
@@ -185,16 +207,29 @@ class Puller::Work {
     return !stop_;
   }
 
-  void Copy(const Chunk& chunk, char* buffer, const Stream& stream) {
+  // Writes the piece's weights, as the device wants them, to `to`.
+  static void Read(const Piece& piece, std::vector<char>* stored, char* to) {
+    const char* from = piece.from;
+    if (piece.file >= 0) {
+      const uint64_t bytes = StoredBytes(piece);
+      const bool converted = piece.stored != piece.wanted;
+      if (converted && stored->size() < bytes) stored->resize(bytes);
+      char* const read = converted ? stored->data() : to;
+      ReadExactly(piece.file, piece.offset, bytes, read);
+      if (!converted) return;
+      from = read;
+    }
+    if (Convert(from, piece.stored, piece.elements, piece.wanted, to)) return;
+    throw Error(ErrorKind::kInput, "a weight is too large for fp16, which the device computes in",
+                "convert the checkpoint to bf16");
+  }
+
+  void Copy(const Chunk& chunk, char* buffer, Lane* lane) {
     uint64_t at = 0, bytes = 0;
     for (size_t i = chunk.first; i < chunk.end; ++i) {
       const Piece& piece = pieces_[i];
-      if (!Convert(piece.from, piece.stored, piece.elements, piece.wanted, buffer + at)) {
-        throw Error(ErrorKind::kInput,
-                    "a weight is too large for fp16, which the device computes in",
-                    "convert the checkpoint to bf16");
-      }
-      CopyToDevice(piece.to, buffer + at, WantedBytes(piece), stream);
+      Read(piece, &lane->stored, buffer + at);
+      CopyToDevice(piece.to, buffer + at, WantedBytes(piece), lane->stream);
       at += PlaceBytes(piece);
       bytes += StoredBytes(piece);
     }

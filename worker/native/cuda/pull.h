@@ -10,20 +10,23 @@
 #include "evald/json.h"
 #include "worker/native/cuda/device_weights.h"
 
-/// The pull: copies weights from files that are mapped in host memory to the device, through a ring
-/// of pinned buffers. Each copy thread fills buffers of its own, converts weights if the device
-/// wants another type, and queues their copies on a stream of its own, so that reading, converting
-/// and the bus work at once. The files are not registered with the driver (cudaHostRegister): that
-/// takes 0.1 s per GB, five times the copy, and is refused for read-only mappings on most machines.
+/// The pull: copies weights from files in shared memory to the device, through a ring of pinned
+/// buffers. Each copy thread fills buffers of its own, converts weights if the device wants another
+/// type, and queues their copies on a stream of its own, so that reading, converting and the bus
+/// work at once.
+///
+/// The weights are read with pread, not through a mapping: a mapping costs a page fault for each
+/// 64 KiB at the first look, and as much again when the mapping goes (16 GB: 0.1 s and 0.27 s on an
+/// H200's host). The files are not registered with the driver (cudaHostRegister): that takes 0.1 s
+/// per GB, five times the copy, and is refused for read-only mappings on most machines.
 namespace evald::native::cuda {
 
 struct PullOptions {
   /// The GPU that copy threads make current; "": the first.
   std::string uuid;
-  /// Copy threads; 0: 8, or as many processors as there are on the GPU's side. One thread copies
-  /// out of a mapped tmpfs file at about 7 GB/s, page faults counted (measured on one core of a
-  /// virtual machine; asking for the pages beforehand, MADV_POPULATE_READ, gave 6.7); the bus takes
-  /// about 55.
+  /// Copy threads; 0: 8, or as many processors as there are on the GPU's side. One thread reads a
+  /// tmpfs file at about 9 GB/s (measured on one core of a virtual machine; out of a fresh mapping
+  /// 7.5, and 8.4 with MADV_POPULATE_READ); the bus takes about 55.
   int threads = 0;
   /// Bytes of one pinned buffer. Large enough that a copy's fixed cost (about 5 us) does not
   /// matter, small enough that all buffers stay in the processor's last cache while the device
