@@ -17,6 +17,7 @@ Result RunGpuGenerate(const Options& options);
 Result RunGpuChoice(const Options& options);
 Result RunGpuIdle(const Options& options);
 Result RunProducts(const Options& options);
+Result RunAttention(const Options& options);
 
 /// The GPU that --gpu names, or the first visible one. It becomes current for this thread. Throws
 /// Error(kInfrastructure) if there is none.

@@ -18,6 +18,8 @@ const std::vector<Workload> kWorkloads = {
     {"gpu-idle", "share of time in which the GPU computes during evald run of four tasks",
      RunGpuIdle},
     {"products", "the cost of products whose rows do not depend on the batch", RunProducts},
+    {"attention", "seconds of one layer's attention in four batches, against its least",
+     RunAttention},
 };
 
 void Declare(Command app, Options* options) {

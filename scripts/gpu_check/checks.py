@@ -12,8 +12,8 @@ SANITIZER_STATUS = 77
 # Files of tests/unit/cuda that belong to `models`; all others are `kernels`.
 MODELS = ("models_test", "engine_test")
 SUITE_SECONDS = 280
-TESTS_OF_A_STEP = 10
-AT_ONCE = 8  # processes
+TESTS_OF_A_STEP = 4
+AT_ONCE = 16  # processes
 SCRATCH_GIB = 34
 
 
@@ -97,7 +97,7 @@ def run_suites(check, chosen, before=()):
                 "failed": [line.split("] ", 1)[1].split(" (")[0] for line in done.output.splitlines()
                            if line.startswith("[  FAILED  ]")][:20]}
 
-    at_once = max(1, min(AT_ONCE, os.cpu_count() // 2))
+    at_once = 1 if check.emulated else min(AT_ONCE, os.cpu_count())
     outcomes = check.steps(list(steps), work, SUITE_SECONDS, at_once)
     bad = [step for step, outcome in outcomes.items() if outcome is None or outcome["status"] != 0]
     if not steps:

@@ -98,9 +98,10 @@ __global__ void __launch_bounds__(kThreads) AttendPlainly(const AttendView view)
 }
 
 // Adds up the partial results of rows with more than one chunk, in the chunks' order. One warp per
-// row and head, so that even in batches of few rows enough warps wait for memory at once. `blocks`
-// is the number of blocks per row.
-template <typename T>
+// row and head, so that even in batches of few rows enough warps wait for memory at once. A lane
+// has up to kDims dimensions, and reads those of a chunk at once. `blocks` is the number of blocks
+// per row.
+template <typename T, int kDims>
 __global__ void __launch_bounds__(kThreads) JoinChunks(const AttendView view, int blocks) {
   const int row = static_cast<int>(blockIdx.x) / blocks;
   if (view.positions[row] < 0 || view.OneChunk(row)) return;
@@ -110,18 +111,33 @@ __global__ void __launch_bounds__(kThreads) JoinChunks(const AttendView view, in
   if (head >= view.heads) return;
   const int first = view.partials[row], end = view.partials[row + 1];
   float top = -kInfinity;
-  for (int i = first; i < end; ++i) top = fmaxf(top, view.Partial(i, head)[view.head_dim]);
+  for (int i = first + lane; i < end; i += kWarpLanes) {
+    top = fmaxf(top, view.Partial(i, head)[view.head_dim]);
+  }
+  for (int step = 16; step > 0; step /= 2) {
+    top = fmaxf(top, __shfl_xor_sync(kWarpMask, top, step));
+  }
   const float shift = Shift(top, view.scale);
-  T* out = static_cast<T*>(view.out) + view.OutAt(row, head);
-  for (int d = lane; d < view.head_dim; d += kWarpLanes) {
-    float sum = 0, total = 0;
-    for (int i = first; i < end; ++i) {
-      const float* partial = view.Partial(i, head);
-      const float weight = Weight(partial[view.head_dim], view.scale, shift);
-      total = fmaf(weight, partial[view.head_dim + 1], total);
-      sum = fmaf(weight, partial[d], sum);
+  float sums[kDims] = {}, total = 0;
+  for (int i = first; i < end; ++i) {
+    const float* partial = view.Partial(i, head);
+    float numbers[kDims];
+    EVALD_UNROLL
+    for (int k = 0; k < kDims; ++k) {
+      const int d = k * kWarpLanes + lane;
+      numbers[k] = d < view.head_dim ? partial[d] : 0;
     }
-    out[d] = From<T>(sum * (1.0f / total));
+    const float weight = Weight(partial[view.head_dim], view.scale, shift);
+    total = fmaf(weight, partial[view.head_dim + 1], total);
+    EVALD_UNROLL
+    for (int k = 0; k < kDims; ++k) sums[k] = fmaf(weight, numbers[k], sums[k]);
+  }
+  T* out = static_cast<T*>(view.out) + view.OutAt(row, head);
+  const float share = 1.0f / total;
+  EVALD_UNROLL
+  for (int k = 0; k < kDims; ++k) {
+    const int d = k * kWarpLanes + lane;
+    if (d < view.head_dim) out[d] = From<T>(sums[k] * share);
   }
 }
 
@@ -161,11 +177,17 @@ void QueuePlainly(const AttendView& view, const Stream& stream) {
   EVALD_LAUNCH(AttendPlainly<T>, blocks, kThreads, 0, stream, view);
 }
 
+template <typename T, int kDims>
+void QueueJoinOf(const AttendView& view, const Stream& stream) {
+  const int blocks = DivideUp(view.heads, kThreads / kWarpLanes);  // per row
+  EVALD_LAUNCH((JoinChunks<T, kDims>), static_cast<unsigned>(view.rows * blocks), kThreads, 0,
+               stream, view, blocks);
+}
+
 template <typename T>
 void QueueJoin(const AttendView& view, const Stream& stream) {
-  const int blocks = DivideUp(view.heads, kThreads / kWarpLanes);  // per row
-  EVALD_LAUNCH(JoinChunks<T>, static_cast<unsigned>(view.rows * blocks), kThreads, 0, stream, view,
-               blocks);
+  view.head_dim <= 4 * kWarpLanes ? QueueJoinOf<T, 4>(view, stream)
+                                  : QueueJoinOf<T, kPlainDims>(view, stream);
 }
 
 }  // namespace
