@@ -33,9 +33,9 @@ struct Options {
   /// file to which gpu-generate writes its requests' lengths; or empty
   std::filesystem::path lengths;
   int concurrency = 0;  ///< of gpu-generate; 0: several, one after the other
-  bool fast = false;   ///< the GPU engine may let numbers depend on the batch
-  bool graphs = true;  ///< the GPU engine captures batches of decoding as graphs
-  bool quick = false;  ///< a small size, to check that the workload works
+  bool fast = false;    ///< the GPU engine may let numbers depend on the batch
+  bool graphs = true;   ///< the GPU engine captures batches of decoding as graphs
+  bool quick = false;   ///< a small size, to check that the workload works
 };
 
 struct Workload {

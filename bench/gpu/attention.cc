@@ -35,12 +35,11 @@ class Batch {
     heads_ = kHeads / shrink_;
     MakeSequences(work);
     TakePages();
-    const AttentionPlan plan = PlanAttention(segments_, 0, heads_ / kv_.kv_heads, ItemRows(segments_));
+    const AttentionPlan plan = PlanAttention(segments_, 0, heads_ / kv_.kv_heads);
     items_ = Upload(plan.items);
     item_count_ = static_cast<int64_t>(plan.items.size());
     partials_ = Upload(plan.partials);
-    const uint64_t scratch =
-        AttentionScratchBytes(plan.partials.back(), heads_, kHeadDim);
+    const uint64_t scratch = AttentionScratchBytes(plan.partials.back(), heads_, kHeadDim);
     scratch_ = Memory(MemoryKind::kDevice, scratch);
     UploadRows();
   }
@@ -96,13 +95,11 @@ class Batch {
       const int64_t end = segment.first_position + segment.count;
       std::vector<uint64_t> table;
       for (int64_t page = 0; page < PagesFor(end); ++page) {
-        table.push_back(
-            static_cast<uint64_t>(page < shared_pages ? page : pages_taken_++));
+        table.push_back(static_cast<uint64_t>(page < shared_pages ? page : pages_taken_++));
       }
       keys_ += end - work.shared;
-      pairs_ += static_cast<double>(segment.count) *
-                (static_cast<double>(segment.first_position) +
-                 static_cast<double>(segment.count + 1) / 2);
+      pairs_ += static_cast<double>(segment.count) * (static_cast<double>(segment.first_position) +
+                                                      static_cast<double>(segment.count + 1) / 2);
       rows_ += segment.count;
       numbers_.push_back(std::move(table));
       segments_.push_back(segment);

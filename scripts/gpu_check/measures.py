@@ -41,6 +41,12 @@ def products(check):
     return Outcome("passed", f"{1 / max(report['ratio'], 1e-9):.3f} times the library's own choice", report)
 
 
+def attention(check):
+    report = check.bench("attention")
+    shares = [f"{name}: {case['us']:.0f} us, {case['of_bound']:.2f} of the limit" for name, case in report["details"].items()]
+    return Outcome("passed", "; ".join(shares), report)
+
+
 def fast(check):
     """The same two workloads with --fast, beside the figures without it."""
     figures, said = {}, []

@@ -192,6 +192,7 @@ PARTS = [
     Part("memcheck", "compute-sanitizer memcheck on the kernels", checks.memcheck, 590, 90, resumes=True),
     Part("racecheck", "compute-sanitizer racecheck on the kernels", checks.racecheck, 590, 90, resumes=True),
     Part("products", "what batch invariance costs, by product", measures.products, 400, 90),
+    Part("attention", "one layer's attention in four batches", measures.attention, 200, 30),
     Part("fast", "--fast against deterministic", measures.fast, 590, 250),
     Part("peers", "safetensors and transformers on the same GPU", measures.peers, 590, 200),
 ]

@@ -111,10 +111,6 @@ TEST_P(AttentionTest, SameBitsWhateverIsBeside) {
     }
     row += static_cast<size_t>(part.count);
   }
-  for (const int64_t item_rows : {kWideRows / 2, int64_t{1}}) {
-    world.item_rows = item_rows;
-    EXPECT_EQ(world.Attend(parts), all) << item_rows << " rows to an item";
-  }
   std::vector<Part> reversed(parts.rbegin(), parts.rend());
   const auto backwards = world.Attend(reversed, 1);
   size_t from = all.size(), at = 0;
@@ -141,7 +137,7 @@ std::vector<Part> Shared(int64_t pages) {
 }
 
 TEST(AttentionSharedTest, APrefixIsReadOnceAndChangesNothing) {
-  const WorldShape shape{WeightType::kBF16, 64, 2, 8};
+  const WorldShape shape{WeightType::kBF16, 64, 2, 4};
   const auto parts = Shared(8);
   World world(shape, parts, 3);
   const auto shared = world.Plan(parts);
@@ -187,7 +183,7 @@ void ExpectWhole(const AttentionPlan& plan, const std::vector<Part>& parts, int6
   }
   for (const AttendItem& item : plan.items) {
     EXPECT_GT(item.count, 0);
-    EXPECT_LE(item.count * group, std::max(kWideRows, group));
+    EXPECT_LE(item.count * group, std::max<int64_t>(64, group));
     EXPECT_EQ(item.table, tables[static_cast<size_t>(item.first)]);
     for (int i = 0; i < item.count; ++i) found.insert({item.first + i, item.chunk});
   }
@@ -217,7 +213,7 @@ TEST(AttentionPlanTest, ManyRowsFirstThenThoseWithManyPages) {
 }
 
 TEST(AttentionPlanTest, NothingForNoRows) {
-  const auto plan = PlanAttention({}, 0, 4, kWideRows);
+  const auto plan = PlanAttention({}, 0, 4);
   EXPECT_TRUE(plan.items.empty());
   EXPECT_EQ(plan.partials, std::vector<int32_t>{0});
   EXPECT_EQ(plan.chunks_max, 0);

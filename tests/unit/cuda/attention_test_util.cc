@@ -128,8 +128,7 @@ std::vector<Segment> World::Segments(const std::vector<Part>& parts) {
 }
 
 AttentionPlan World::Plan(const std::vector<Part>& parts, int64_t group) {
-  return PlanAttention(Segments(parts), shape_.window, group > 0 ? group : shape_.group,
-                       item_rows);
+  return PlanAttention(Segments(parts), shape_.window, group > 0 ? group : shape_.group);
 }
 
 std::vector<uint32_t> World::Attend(const std::vector<Part>& parts, int padding) {

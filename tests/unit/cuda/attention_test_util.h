@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "worker/native/cuda/attention.h"
-#include "worker/native/cuda/attention_tiles.h"
 
 namespace evald::native::cuda {
 
@@ -53,8 +52,6 @@ class World {
   double Number(uint32_t bits) const;
   /// `group` 0: the group of the shape.
   AttentionPlan Plan(const std::vector<Part>& parts, int64_t group = 0);
-  /// The most rows of queries in an item of the next plans.
-  int64_t item_rows = kWideRows;
   /// Every sequence gets pages of its own with the same content.
   void Unshare();
 

@@ -1,17 +1,21 @@
 #include "worker/native/cuda/pull.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <filesystem>
 #include <limits>
 #include <mutex>
 #include <random>
 #include <thread>
 
 #include "base/cpu_list.h"
+#include "base/file.h"
 #include "evald/error.h"
 #include "tests/unit/support/caught.h"
+#include "tests/unit/support/temporary_folder.h"
 #include "transfer_reference.h"
 #include "worker/native/cuda/convert.h"
 #include "worker/native/cuda/numa.h"
@@ -224,6 +228,35 @@ TEST(PullTest, TheRingServesOneCheckpointAfterAnother) {
     EXPECT_EQ(FirstWrong(tensors.transfers()), "") << seed;
   }
   EXPECT_EQ(puller.Run({}).bytes, 0u);
+}
+
+// The transfers, from an open file with the same bytes.
+std::vector<Transfer> InFile(const Tensors& tensors, const std::string& bytes, int file) {
+  std::vector<Transfer> transfers = tensors.transfers();
+  for (Transfer& transfer : transfers) {
+    transfer.file = file;
+    transfer.offset = static_cast<uint64_t>(transfer.from - bytes.data());
+  }
+  return transfers;
+}
+
+TEST(PullTest, ReadsOpenFiles) {
+  const TemporaryFolder folder;
+  Tensors tensors({1, 1023, 30'001});
+  const std::string bytes = *tensors.host();
+  const std::filesystem::path path = folder.Write("weights", bytes);
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto transfers = InFile(tensors, *tensors.host(), file.get());
+  std::fill(tensors.host()->begin(), tensors.host()->end(), '\x7f');
+  Puller puller(Small(3));
+  puller.Run(transfers);
+  *tensors.host() = bytes;
+  EXPECT_EQ(FirstWrong(tensors.transfers()), "");
+  EXPECT_EQ(tensors.Spoilt(), 0);
+
+  std::filesystem::resize_file(path, bytes.size() / 2);
+  EXPECT_THAT(CaughtText([&] { puller.Run(transfers); }),
+              AllOf(HasSubstr(path.string()), HasSubstr("the file ends before the weight does")));
 }
 
 TEST(PullTest, ReadsNothingThatHasNotLanded) {

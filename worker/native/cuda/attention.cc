@@ -8,14 +8,11 @@
 namespace evald::native::cuda {
 namespace {
 
-// A batch with fewer rows than this has items of half the size, so that enough blocks have some.
-constexpr int64_t kRowsForWideItems = 2048;
-
 // Collects the items, one chunk after the other.
 class Planner {
  public:
-  Planner(int64_t window, int64_t group, int64_t item_rows)
-      : window_(window), group_(group), rows_max_(std::max<int64_t>(1, item_rows / group)) {}
+  Planner(int64_t window, int64_t group)
+      : window_(window), group_(group), rows_max_(std::max<int64_t>(1, kWideRows / group)) {}
 
   // Adds the rows of `segment` that see the chunk. `row` is the batch's number of the segment's
   // first row. Segments come in order.
@@ -96,16 +93,9 @@ std::vector<AttendItem> Planner::Sorted() const {
 
 }  // namespace
 
-int64_t ItemRows(const std::vector<Segment>& segments) {
-  int64_t rows = 0;
-  for (const Segment& segment : segments) rows += segment.count;
-  return rows < kRowsForWideItems ? kWideRows / 2 : kWideRows;
-}
-
-AttentionPlan PlanAttention(const std::vector<Segment>& segments, int64_t window, int64_t group,
-                            int64_t item_rows) {
+AttentionPlan PlanAttention(const std::vector<Segment>& segments, int64_t window, int64_t group) {
   AttentionPlan plan;
-  Planner planner(window, group, item_rows);
+  Planner planner(window, group);
   plan.partials.push_back(0);
   int64_t first_chunk = INT64_MAX, end_chunk = 0;
   for (const Segment& segment : segments) {

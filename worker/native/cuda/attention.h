@@ -36,16 +36,10 @@ struct AttentionPlan {
   int64_t chunks_max = 0;  ///< of any row
 };
 
-/// The rows of queries of an item that suit a batch of these segments. They change no bit of the
-/// results.
-int64_t ItemRows(const std::vector<Segment>& segments);
-
 /// `group` is heads / kv_heads. Rows of segments follow one another, as in BatchRows; `pages` of
 /// segments are compared by address. AttendItem::table is correct only if the page tables lie
-/// one after the other, each up to its segment's last position. An item has up to `item_rows` rows
-/// of queries, and one row of the batch at least.
-AttentionPlan PlanAttention(const std::vector<Segment>& segments, int64_t window, int64_t group,
-                            int64_t item_rows);
+/// one after the other, each up to its segment's last position.
+AttentionPlan PlanAttention(const std::vector<Segment>& segments, int64_t window, int64_t group);
 
 struct AttendArgs {
   BatchRows batch;

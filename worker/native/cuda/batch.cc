@@ -139,7 +139,7 @@ void BatchPlan::PutAttention(const std::vector<Segment>& segments, const BatchLi
   int64_t first_row = 0;
   const auto cut = CutForScratch(segments, window, limits.partials_max);
   for (const std::vector<Segment>& part_segments : cut) {
-    AttentionPlan plan = PlanAttention(part_segments, window, limits.group, ItemRows(segments));
+    AttentionPlan plan = PlanAttention(part_segments, window, limits.group);
     AttendPart part;
     part.first_row = first_row;
     part.rows = static_cast<int64_t>(plan.partials.size()) - 1;

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <filesystem>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -71,16 +73,21 @@ std::vector<Chunk> Pack(const std::vector<Piece>& pieces, uint64_t chunk_bytes) 
   return chunks;
 }
 
+// Throws Error(kInfrastructure) with the file's name.
 void ReadExactly(int file, uint64_t offset, uint64_t bytes, char* to) {
   uint64_t done = 0;
   while (done < bytes) {
     const ssize_t got = ::pread(file, to + done, bytes - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
-      throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("a weight cannot be read: {}",
-                              got == 0 ? "the checkpoint's file ends before the weight does"
-                                       : std::strerror(errno)));
+      const std::string why =
+          got == 0 ? "the file ends before the weight does" : std::string(std::strerror(errno));
+      std::error_code ignored;
+      const auto path =
+          std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(file), ignored);
+      throw Error(
+          ErrorKind::kInfrastructure,
+          fmt::format("{}: a weight at byte {} cannot be read: {}", path.string(), offset, why));
     }
     done += static_cast<uint64_t>(got);
   }
