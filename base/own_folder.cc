@@ -2,13 +2,19 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <optional>
 #include <vector>
 
 #include "base/file.h"
@@ -28,31 +34,119 @@ constexpr size_t kPasswordBytes = 64 * 1024;
 
 std::string Mode(const struct stat& info) { return fmt::format("mode {:o}", info.st_mode & 07777); }
 
+// This user's entry in the password database.
+struct Account {
+  std::string name;
+  fs::path home;
+  gid_t group = 0;
+};
+
+std::optional<Account> OwnAccount() {
+  std::string buffer(kPasswordBytes, '\0');
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
+      found == nullptr) {
+    return std::nullopt;
+  }
+  return Account{entry.pw_name, entry.pw_dir == nullptr ? "" : entry.pw_dir, entry.pw_gid};
+}
+
+// Whether the group is this user's alone, as many systems give each user one, or root's.
+bool IsOwnGroup(gid_t group) {
+  if (group == 0) return true;
+  const std::optional<Account> account = OwnAccount();
+  if (!account || account->group != group) return false;
+  std::string buffer(kPasswordBytes, '\0');
+  struct group entry{};
+  struct group* found = nullptr;
+  if (::getgrgid_r(group, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    return false;
+  }
+  for (char** member = entry.gr_mem; *member != nullptr; ++member) {
+    if (account->name != *member) return false;
+  }
+  return account->name == entry.gr_name;
+}
+
+// Whether the user is this one or root. In a user namespace without root, root's folders show as
+// those of the overflow user.
+bool IsTrusted(uid_t user) {
+  if (user == 0 || user == ::geteuid()) return true;
+  constexpr uid_t kOverflow = 65534;
+  if (user != kOverflow) return false;
+  uint64_t inside = 0, outside = 0, count = 0;
+  std::ifstream("/proc/self/uid_map") >> inside >> outside >> count;
+  return outside != 0 || count <= kOverflow;
+}
+
+// Who may write to the folder, except for its owner, in words; "" if nobody else may whom this user
+// does not trust. An access control list (acl(5)) counts.
+std::string OthersWhoMayWrite(const fs::path& folder, const struct stat& info) {
+  if ((info.st_mode & S_IWOTH) != 0) return "every user";
+  if ((info.st_mode & S_IWGRP) == 0) return "";  // with a list, this bit is the list's mask
+  struct Entry {
+    uint16_t tag, permissions;
+    uint32_t id;
+  };
+  constexpr uint16_t kUser = 2, kOwnGroup = 4, kGroup = 8, kWrite = 2;
+  std::string list(kPasswordBytes, '\0');
+  const ssize_t size =
+      ::getxattr(folder.c_str(), "system.posix_acl_access", list.data(), list.size());
+  if (size <= 0) {
+    return IsOwnGroup(info.st_gid) ? "" : fmt::format("group {}", info.st_gid);
+  }
+  for (size_t at = sizeof(uint32_t); at + sizeof(Entry) <= static_cast<size_t>(size);
+       at += sizeof(Entry)) {
+    Entry entry{};
+    std::memcpy(&entry, list.data() + at, sizeof entry);
+    if ((entry.permissions & kWrite) == 0) continue;
+    if (entry.tag == kUser && !IsTrusted(entry.id)) return fmt::format("user {}", entry.id);
+    if (entry.tag == kGroup && !IsOwnGroup(entry.id)) return fmt::format("group {}", entry.id);
+    if (entry.tag == kOwnGroup && !IsOwnGroup(info.st_gid))
+      return fmt::format("group {}", info.st_gid);
+  }
+  return "";
+}
+
+// Whether this user's home folder lies below: who may exchange that can do anything as this user.
+bool IsAboveHome(const fs::path& folder) {
+  const std::optional<Account> account = OwnAccount();
+  if (!account || !account->home.is_absolute() || account->home == folder) return false;
+  const auto [end, unused] = std::mismatch(folder.begin(), folder.end(), account->home.begin(),
+                                           account->home.end());
+  return end == folder.end();
+}
+
 // Checks the folders above, by their written names and with links followed. A user who may write to
 // one of them could exchange the folder later.
 void CheckWay(const fs::path& folder, const fs::path& way, std::string_view remedy) {
-  bool all_may_write = false;  // to the folder before this one
+  bool others_make_folders = false;  // in the folder before this one
   fs::path at;
   for (const fs::path& part : way) {
     at /= part;
     struct stat info{};
     if (::lstat(at.c_str(), &info) != 0)
       Refuse(folder, fmt::format("{}: {}", at.string(), std::strerror(errno)), remedy);
-    if (all_may_write && info.st_uid != ::geteuid() && info.st_uid != 0) {
+    const bool trusted = IsTrusted(info.st_uid) || (!others_make_folders && IsAboveHome(at));
+    if (!trusted && (others_make_folders || !S_ISLNK(info.st_mode))) {
       Refuse(folder,
-             fmt::format("lies below {}, which belongs to user {}, where every user may make "
-                         "folders; expected {}",
+             fmt::format("lies below {}, which belongs to user {}; expected {} or root",
                          at.string(), info.st_uid, ::geteuid()),
              remedy);
     }
-    all_may_write = !S_ISLNK(info.st_mode) && (info.st_mode & S_IWOTH) != 0;
-    if (all_may_write && (info.st_mode & S_ISVTX) == 0) {
-      Refuse(
-          folder,
-          fmt::format("lies below {}, where every user may rename it ({} without the sticky bit)",
-                      at.string(), Mode(info)),
-          remedy);
+    if (S_ISLNK(info.st_mode)) {
+      others_make_folders = false;
+      continue;
     }
+    const std::string others = OthersWhoMayWrite(at, info);
+    others_make_folders = !others.empty();
+    if (others.empty() || (info.st_mode & S_ISVTX) != 0) continue;
+    if ((info.st_mode & S_IWOTH) == 0 && IsAboveHome(at)) continue;
+    Refuse(folder,
+           fmt::format("lies below {}, where {} may rename it ({} without the sticky bit)",
+                       at.string(), others, Mode(info)),
+           remedy);
   }
 }
 
@@ -156,13 +250,8 @@ void DenyOthersWriting() {
 fs::path HomeFolder() {
   const char* home = std::getenv("HOME");
   if (home != nullptr && home[0] == '/') return home;
-  std::string buffer(kPasswordBytes, '\0');
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
-      found == nullptr)
-    return {};
-  return entry.pw_dir != nullptr && entry.pw_dir[0] == '/' ? fs::path(entry.pw_dir) : fs::path();
+  const std::optional<Account> account = OwnAccount();
+  return account && account->home.is_absolute() ? account->home : fs::path();
 }
 
 fs::path UserFolder(const char* variable, const char* below_home) {

@@ -13,11 +13,11 @@ namespace evald {
 /// - is a folder and no symbolic link,
 /// - belongs to this process's effective user,
 /// - may not be written by group or others, and
-/// - cannot be exchanged by another user: no folder above it may be writable by all without the
-///   sticky bit, and an entry of a folder that is writable by all (such as /tmp) must belong to
-///   this user or root.
-/// A group that may write to a folder above is trusted: many systems give each user a group of
-/// their own.
+/// - cannot be exchanged by another user: the folders above it must belong to this user or root,
+///   and nobody else may write to them (by the mode or an access control list), unless they have
+///   the sticky bit, such as /tmp.
+/// This user's own group is trusted, as many systems give each user one, and so is everyone who
+/// could exchange the home folder that the password database names.
 void MakeOwnFolder(const std::filesystem::path& folder, std::string_view remedy);
 
 /// The same, and also denies others to look into an existing folder (mode 0700).

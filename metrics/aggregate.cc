@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "evald/error.h"
 #include "metrics/scoring/aggregations.h"
@@ -181,6 +182,11 @@ class GroupAggregator {
 
 }  // namespace
 
+int BootstrapIterations(std::string_view metric, int bootstrap_iters) {
+  static const std::set<std::string_view> kFewer = {"bleu", "chrf", "chrf++", "ter"};
+  return kFewer.contains(metric) ? std::min(bootstrap_iters, 100) : bootstrap_iters;
+}
+
 std::string AggregationFor(const TaskDefinition& task, const std::string& metric) {
   for (const MetricSpec& spec : task.metrics) {
     if (spec.metric == metric) return spec.aggregation;
@@ -200,7 +206,8 @@ Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>
     documents = std::max(documents, column.values.size());
     try {
       const Aggregated result =
-          Aggregate(AggregationFor(task, column.metric), column.values, bootstrap_iters, stopped);
+          Aggregate(AggregationFor(task, column.metric), column.values,
+                    BootstrapIterations(column.metric, bootstrap_iters), stopped);
       metrics[column.metric + "," + column.filter] = result.value;
       metrics[column.metric + "_stderr," + column.filter] = result.stderr_;
     } catch (Error& e) {
@@ -217,11 +224,12 @@ Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>
 }
 
 double BootstrapDraws(const TaskDefinition& task, int64_t documents, int bootstrap_iters) {
-  const auto columns =
-      std::count_if(task.metrics.begin(), task.metrics.end(),
-                    [](const MetricSpec& spec) { return IsBootstrapped(spec.aggregation); });
-  return static_cast<double>(columns) * static_cast<double>(task.filters.size()) *
-         static_cast<double>(documents) * bootstrap_iters;
+  double iterations = 0;
+  for (const MetricSpec& spec : task.metrics) {
+    if (IsBootstrapped(spec.aggregation))
+      iterations += BootstrapIterations(spec.metric, bootstrap_iters);
+  }
+  return iterations * static_cast<double>(task.filters.size()) * static_cast<double>(documents);
 }
 
 Json AggregateGroups(const std::vector<GroupDefinition>& groups, const Json& results) {

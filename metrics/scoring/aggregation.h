@@ -13,6 +13,7 @@ enum class ValueForm {
   kNumber,
   kPair,             ///< two numbers, such as (gold, prediction)
   kLabelAndNumbers,  ///< the gold label, and a number for each choice
+  kTexts,            ///< the reference or references, and the answer
   kNothing,          ///< of a metric: no value, or null; every aggregation is accepted
   kAnything,         ///< of an aggregation: the values do not matter
 };

@@ -54,6 +54,8 @@ const char* TextOfForm(ValueForm form) {
       return "a pair of numbers";
     case ValueForm::kLabelAndNumbers:
       return "a label and a list of numbers";
+    case ValueForm::kTexts:
+      return "a pair of texts";
     case ValueForm::kNothing:
       return "nothing";
     case ValueForm::kAnything:

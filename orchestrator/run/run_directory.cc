@@ -96,14 +96,6 @@ std::string HolderIn(int lock) {
                      : PrintableLine(Trim(std::string_view(text, static_cast<size_t>(length))));
 }
 
-// The evald that is at work in `path`, in words; "" if there is none.
-std::string AtWorkIn(const fs::path& path) {
-  const UniqueFd lock(::open((path / ".lock").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!lock || ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return "";
-  const std::string holder = HolderIn(lock.get());
-  return holder.empty() ? "another evald" : fmt::format("another evald ({})", holder);
-}
-
 // Refuses a folder that another user could have filled, or could exchange.
 void RequireOwn(const fs::path& path) {
   const std::string foreign = WhyNotOwn(path);
@@ -113,7 +105,7 @@ void RequireOwn(const fs::path& path) {
 }
 
 [[noreturn]] void RefuseTaken(const fs::path& path) {
-  if (const std::string other = AtWorkIn(path); !other.empty()) {
+  if (const std::string other = RunDirectory::AtWorkIn(path); !other.empty()) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}: {} is at work on this run", path.string(), other),
                 "wait for it, or choose another output.name");
@@ -126,6 +118,13 @@ void RequireOwn(const fs::path& path) {
 }
 
 }  // namespace
+
+std::string RunDirectory::AtWorkIn(const fs::path& directory) {
+  const UniqueFd lock(::open((directory / ".lock").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!lock || ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return "";
+  const std::string holder = HolderIn(lock.get());
+  return holder.empty() ? "another evald" : fmt::format("another evald ({})", holder);
+}
 
 std::optional<Json> RunDirectory::ReadRecord(const fs::path& directory) {
   const fs::path file = directory / "run.json";
@@ -254,8 +253,13 @@ bool RunDirectory::TakeRemains() {
 
 void RunDirectory::Lock() {
   const fs::path file = path_ / ".lock";
-  lock_.reset(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
+  // Whoever may open the file may lock it: nobody else may.
+  constexpr mode_t kMode = 0600;
+  lock_.reset(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, kMode));
   if (!lock_) ThrowErrno(file, "open", errno);
+  if (::fchmod(lock_.get(), kMode) != 0) {  // that of an earlier version could be read by all
+    log::Warn("{}: its mode cannot be set: {}", file.string(), std::strerror(errno));
+  }
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     const std::string other = AtWorkIn(path_);
     throw Error(ErrorKind::kUsage,

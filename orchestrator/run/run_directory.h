@@ -26,6 +26,9 @@ class RunDirectory {
   /// Error(kInfrastructure) if it cannot be read.
   static std::optional<Json> ReadRecord(const std::filesystem::path& directory);
 
+  /// The evald that holds the lock of a run's folder, in words; "" if there is none.
+  static std::string AtWorkIn(const std::filesystem::path& directory);
+
   /// Adds or replaces `members` in the run.json of a run that has ended and that no one resumes
   /// meanwhile. Throws Error like ReadRecord, and Error(kInfrastructure).
   static void Amend(const std::filesystem::path& directory, const Json& members);

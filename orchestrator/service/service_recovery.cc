@@ -122,6 +122,10 @@ QueuedRun Service::Reopen(const RunRow& row) const {
     return run;
   }
   run.config = Resolve(submission, EvalOverrides::Folders::kJudged);
+  if (const std::string other = RunDirectory::AtWorkIn(row.output); !other.empty()) {
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{}: {} holds the run's .lock", row.output, other));
+  }
   run.directory = RunDirectory::Resume(run.config, row.output);
   if (!run.directory->record().contains("submission"))
     RecordSubmission(&*run.directory, submission, options_.state_dir);

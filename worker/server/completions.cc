@@ -165,6 +165,21 @@ std::vector<ScoredToken> ParseLogprobs(const Json& logprobs) {
   return tokens;
 }
 
+// The reason for which an answer ended; "" if the server gives none. An answer that ended for
+// another reason than that it is complete is no answer: vLLM and SGLang answer with "abort", and
+// status 200, if they give a request up.
+std::string FinishReasonOf(const Json& choice) {
+  if (!choice.contains("finish_reason")) return "";
+  static const std::set<std::string> kComplete = {"stop", "length",  // OpenAI, vLLM, SGLang
+                                                  "eos_token", "stop_sequence"};  // TGI
+  const Json& found = choice["finish_reason"];
+  if (found.is_string() && kComplete.contains(found.get<std::string>())) return found;
+  throw Error(ErrorKind::kInput,
+              fmt::format("the server did not complete the answer: its finish_reason is {}",
+                          ToLine(found).substr(0, 100)),
+              "the server's log may say why");
+}
+
 Completion ParseWhole(std::string_view body) {
   const Json json = ParseReply(body);
   const auto choices = Field<std::vector<Json>>(json, "choices", kWhere);
@@ -172,7 +187,7 @@ Completion ParseWhole(std::string_view body) {
   const Json& choice = choices[0];
   Completion completion;
   completion.text = Field<std::string>(choice, "text", kWhere);
-  completion.finish_reason = FieldOr<std::string>(choice, "finish_reason", "", kWhere);
+  completion.finish_reason = FinishReasonOf(choice);
   completion.ended_by_eos = choice.contains("stop_reason") && choice["stop_reason"].is_null();
   const Json logprobs = FieldOr<Json>(choice, "logprobs", Json(), kWhere);
   if (logprobs.is_object()) completion.tokens = ParseLogprobs(logprobs);

@@ -144,6 +144,43 @@ TEST_F(OwnFolder, BelowAFolderWhereAllMayRenameItIsRefused) {
   EXPECT_EQ(ErrorOf(scratch_ / "open" / "evald"), "");
 }
 
+// Another user who owns a folder above, or may write to it, can rename what lies in it.
+TEST_F(OwnFolder, BelowAFolderThatAnotherUserMayRenameItIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's folder";
+  Make("theirs", 0755, kOther);
+  const fs::path mine = Make("theirs/mine", 0700);
+  EXPECT_THAT(ErrorOf(mine / "evald"),
+              HasSubstr("theirs, which belongs to user 12345; expected 0 or root"));
+
+  const fs::path shared = Make("shared", 0775);
+  ASSERT_EQ(::chown(shared.c_str(), ::geteuid(), kOther), 0);
+  EXPECT_THAT(ErrorOf(shared / "evald"), HasSubstr("where group 12345 may rename it (mode 775"));
+  ASSERT_EQ(::chmod(shared.c_str(), 01775), 0);
+  EXPECT_EQ(ErrorOf(shared / "evald"), "") << "the sticky bit";
+  ASSERT_EQ(::chmod(shared.c_str(), 0775), 0);
+  ASSERT_EQ(::chown(shared.c_str(), ::geteuid(), ::getegid()), 0);
+  EXPECT_EQ(ErrorOf(shared / "evald"), "") << "root's group";
+}
+
+TEST_F(OwnFolder, BelowAFolderWhoseAccessControlListLetsOthersWriteIsRefused) {
+  // Version 2; then tag, permissions and id of: owner, user 12345, group, mask, others.
+  const auto list = [](char mask) {
+    std::string entries("\2\0\0\0\1\0\7\0\xff\xff\xff\xff\2\0\7\0\x39\x30\0\0"
+                        "\4\0\5\0\xff\xff\xff\xff\x10\0", 30);
+    entries.push_back(mask);
+    return entries + std::string("\0\xff\xff\xff\xff\x20\0\5\0\xff\xff\xff\xff", 13);
+  };
+  const fs::path listed = Make("listed", 0755);
+  const auto set = [&](char mask) {
+    const std::string entries = list(mask);
+    return ::setxattr(listed.c_str(), "system.posix_acl_access", entries.data(), entries.size(), 0);
+  };
+  if (set(7) != 0) GTEST_SKIP() << "the file system has no ACLs";
+  EXPECT_THAT(ErrorOf(listed / "evald"), HasSubstr("where user 12345 may rename it"));
+  ASSERT_EQ(set(5), 0);
+  EXPECT_EQ(ErrorOf(listed / "evald"), "") << "the mask denies the user to write";
+}
+
 class Home : public ::testing::Test {
  protected:
   ~Home() override {

@@ -111,11 +111,11 @@ TEST(Scorer, RefusesWhatItDoesNotKnowByItsName) {
   task.metrics[0].metric = "exact_mach";
   EXPECT_THAT(Refusal(task), HasSubstr("did you mean 'exact_match'"));
   task = test::AnswerTask();
-  task.metrics[0].metric = "bleu";
-  EXPECT_THAT(Refusal(task), HasSubstr("the metric 'bleu' is not served"));
+  task.metrics[0].metric = "acc_all";
+  EXPECT_THAT(Refusal(task), HasSubstr("the metric 'acc_all' is not served"));
   task = test::AnswerTask();
   task.metrics[0].aggregation = "chrf";
-  EXPECT_THAT(Refusal(task), HasSubstr("the aggregation 'chrf' is not served"));
+  EXPECT_THAT(Refusal(task), HasSubstr("and the aggregation 'chrf' takes a pair of texts"));
   task.metrics[0].aggregation = "medians";
   EXPECT_THAT(Refusal(task), HasSubstr("did you mean 'median'"));
   task = test::AnswerTask();

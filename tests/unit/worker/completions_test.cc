@@ -137,6 +137,16 @@ TEST(ParseCompletion, ReadsWhatServersWrite) {
   EXPECT_EQ(scored.tokens[1].best, -0.25);
 }
 
+TEST(ParseCompletion, AnAnswerThatTheServerGaveUpIsNone) {
+  for (const char* reason : {R"("abort")", R"("content_filter")", "null", "5", R"("")"}) {
+    const std::string choice = std::string(R"({"text":"","finish_reason":)") + reason + "}";
+    EXPECT_THAT(CaughtText([&] { ParseCompletion(Reply(choice)); }, ErrorKind::kInfrastructure),
+                HasSubstr(std::string("its finish_reason is ") + reason));
+  }
+  EXPECT_EQ(ParseCompletion(Reply(R"({"text":"a","finish_reason":"eos_token"})")).text, "a");
+  EXPECT_EQ(ParseCompletion(Reply(R"({"text":"a"})")).text, "a") << "the server gives no reason";
+}
+
 TEST(ParseCompletion, InvalidTextIsReplaced) {
   EXPECT_EQ(ParseCompletion(Reply("{\"text\":\"a\xFF\"}")).text, "a\xEF\xBF\xBD");
   EXPECT_EQ(ParseCompletion(Reply(R"({"text":"\ud83d!\udc00 \\ud83d \ud83d\ude00"})")).text,
