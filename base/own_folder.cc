@@ -113,8 +113,8 @@ std::string OthersWhoMayWrite(const fs::path& folder, const struct stat& info) {
 bool IsAboveHome(const fs::path& folder) {
   const std::optional<Account> account = OwnAccount();
   if (!account || !account->home.is_absolute() || account->home == folder) return false;
-  const auto [end, unused] = std::mismatch(folder.begin(), folder.end(), account->home.begin(),
-                                           account->home.end());
+  const auto [end, unused] =
+      std::mismatch(folder.begin(), folder.end(), account->home.begin(), account->home.end());
   return end == folder.end();
 }
 

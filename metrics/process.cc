@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -27,6 +28,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kHeartbeat{500};
 constexpr std::chrono::milliseconds kReceiveWait{100};
 constexpr std::chrono::seconds kStopGrace{2};
+// A process of task code ends after so long without a job: it may hold memory, and its threads may
+// compute on.
+constexpr std::chrono::seconds kIdle{3};
 
 // The sandbox of this process. It is made again after it broke.
 class Sandbox {
@@ -82,8 +86,9 @@ class Session {
     }
   }
 
-  // Waits for the next job. Nothing if there will be no more.
-  std::optional<protocol::Job> Next() {
+  // Waits for the next job. Nothing if there will be no more. Calls `idle` if there is none for a
+  // while.
+  std::optional<protocol::Job> Next(const std::function<void()>& idle) {
     std::unique_lock lock(mutex_);
     job_ = -1;
     done = 0;
@@ -92,7 +97,13 @@ class Session {
       Send(protocol::Want{1});
       lock.lock();
     }
-    changed_.wait(lock, [this] { return stop || draining_ || !jobs_.empty(); });
+    const auto is_next = [this] { return stop || draining_ || !jobs_.empty(); };
+    if (!changed_.wait_for(lock, kIdle, is_next)) {
+      lock.unlock();
+      idle();
+      lock.lock();
+    }
+    changed_.wait(lock, is_next);
     if (stop || jobs_.empty()) return std::nullopt;
     protocol::Job job = std::move(jobs_.front());
     jobs_.pop_front();
@@ -225,7 +236,7 @@ int RunMetricProcessOn(protocol::Channel* channel, const MetricProcessOptions& o
   hello.pid = ::getpid();
   hello.engine = sandbox.Isolation();
   Session session(channel, hello);
-  while (const std::optional<protocol::Job> job = session.Next())
+  while (const std::optional<protocol::Job> job = session.Next([&codes] { codes.Drop(); }))
     Serve(*job, &sandbox, &codes, &session);
   if (!session.lost()) return 0;
   log::Error("the agent is gone; this metric process ends");

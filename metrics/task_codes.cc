@@ -26,7 +26,10 @@ WantedFile FileOf(const Json& files, const std::string& path) {
 
 TaskCode* TaskCodes::For(const PreparedTask& prepared) {
   const TaskDefinition task = TaskFromJson(prepared.task(), "task.json");
-  if (!UsesTaskCode(task) || task.process_results.empty()) return nullptr;
+  if (!UsesTaskCode(task) || task.process_results.empty()) {
+    Drop();  // the functions of other tasks do not compute beside this one
+    return nullptr;
+  }
   if (options_.allowed == TaskCodeOptions::Allowed::kNo) {
     throw Error(
         ErrorKind::kInput,

@@ -10,8 +10,8 @@ namespace evald {
 
 /// The process that runs the functions of tasks while they are scored. It gets the files that are
 /// kept with a prepared task, so that scoring needs no folder of task files. Tasks whose functions
-/// are in other files get a process of their own, since these may belong to other users. One thread
-/// at a time.
+/// are in other files get a process of their own, since these may belong to other users. The
+/// process ends before a task without functions is scored. One thread at a time.
 class TaskCodes {
  public:
   /// The longest time that a function may take for a document.

@@ -26,8 +26,9 @@ struct CorpusText {
 
 std::string AnswerOf(const Json& value, bool in_list) {
   if (value.is_array() != in_list) {
-    Refuse("the answer", value, in_list ? "a list of one text, as in the first document"
-                                        : "a text, as in the first document");
+    Refuse("the answer", value,
+           in_list ? "a list of one text, as in the first document"
+                   : "a text, as in the first document");
   }
   if (in_list && value.size() != 1) Refuse("the answer", value, "one text");
   const Json& text = in_list ? value[0] : value;
@@ -37,8 +38,9 @@ std::string AnswerOf(const Json& value, bool in_list) {
 
 std::vector<const Json*> ReferencesOf(const Json& value, bool in_list) {
   if (value.is_array() != in_list) {
-    Refuse("the references", value, in_list ? "a list of texts, as in the first document"
-                                            : "a text, as in the first document");
+    Refuse(
+        "the references", value,
+        in_list ? "a list of texts, as in the first document" : "a text, as in the first document");
   }
   std::vector<const Json*> references;
   if (!in_list) references.push_back(&value);
@@ -64,8 +66,7 @@ std::vector<CorpusText> CorpusOf(const MetricValues& values) {
       lists = (*value)[0].is_array();
       answers_in_lists = (*value)[1].is_array();
     }
-    corpus.push_back(
-        {AnswerOf((*value)[1], answers_in_lists), ReferencesOf((*value)[0], lists)});
+    corpus.push_back({AnswerOf((*value)[1], answers_in_lists), ReferencesOf((*value)[0], lists)});
   }
   return corpus;
 }

@@ -1,6 +1,6 @@
-// ter: sacrebleu's corpus_ter with its defaults, which follow Tercom (Snover et al. 2006): the least
-// number of edits that a search finds, where moving a sequence of words is one edit, over the length
-// of the reference. Lower case; words are what white space separates.
+// ter: sacrebleu's corpus_ter with its defaults, which follow Tercom (Snover et al. 2006): the
+// least number of edits that a search finds, where moving a sequence of words is one edit, over the
+// length of the reference. Lower case; words are what white space separates.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,9 +16,10 @@ namespace {
 
 // Limits of the search.
 constexpr size_t kMovedWordsMax = 10;
-constexpr int64_t kDistanceMax = 50;   // between a sequence's place in the answer and in the reference
-constexpr int kBeam = 25;              // cells on each side of the diagonal
-constexpr int kCandidatesMax = 1000;   // moves that are tried
+constexpr int64_t kDistanceMax =
+    50;                    // between a sequence's place in the answer and in the reference
+constexpr int kBeam = 25;  // cells on each side of the diagonal
+constexpr int kCandidatesMax = 1000;  // moves that are tried
 
 using Words = std::u32string;
 
@@ -238,8 +239,8 @@ std::vector<double> TerStatistics(const std::string& answer,
   for (const std::string& reference : references) {
     const Words known = numbers.Of(WordsOf(python::Lower(reference)));
     length += static_cast<double>(known.size());
-    const int found = known.empty() ? static_cast<int>(words.size())
-                                    : Mover(known, words.size()).Edits(words);
+    const int found =
+        known.empty() ? static_cast<int>(words.size()) : Mover(known, words.size()).Edits(words);
     edits = std::min(edits, static_cast<double>(found));
   }
   return {edits, length / static_cast<double>(references.size())};

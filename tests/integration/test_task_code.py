@@ -1,5 +1,6 @@
 """Python functions of task files: what they give decides prompts and scores, and they reach nothing else."""
 import json
+import pathlib
 import socket
 import textwrap
 import time
@@ -300,6 +301,38 @@ class OnAService(TaskCode, Service):
                 honest = prompts(name, roots)
                 self.assertTrue(honest)
                 self.assertNotIn(b"POISON", honest)
+
+    def interpreters(self):
+        """The Python processes below the service."""
+        parents, names = {}, {}
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                text = (entry / "stat").read_text()
+                names[int(entry.name)] = text[text.index("(") + 1:text.rindex(")")]
+                parents[int(entry.name)] = int(text.rpartition(")")[2].split()[1])
+            except (OSError, ValueError):
+                continue
+        below, latest = set(), {self.daemon.pid}
+        while latest:
+            latest = {process for process, parent in parents.items() if parent in latest}
+            below |= latest
+        return {process for process in below if names[process].startswith("python")}
+
+    def test_functions_end_with_their_job(self):
+        """Otherwise their threads would go on computing, and their memory would stay taken."""
+        self.write_task("""
+            import threading, time
+            kept = []
+            def results(doc, results):
+                kept.append(bytearray(b"x") * (50 << 20))
+                threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+                return {"right": 1.0}
+            """, process_results="!function utils.results", metrics="{metric: right, aggregation: mean}")
+        self.serve(task_code="allow", metrics={"processes": 1})
+        _, body = self.post()
+        self.wait_for("the end of the run", lambda: self.state(body["id"]) == "done", 60)
+        left = self.interpreters()
+        self.wait_for("the end of the functions' process", lambda: self.interpreters() < left, 30)
 
     def test_modules_of_other_users_are_not_shared(self):
         """Both runs' modules have one path while they are scored, one after the other, in the same metric process."""

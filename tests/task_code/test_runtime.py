@@ -266,6 +266,21 @@ class Calls(unittest.TestCase):
         self.assertEqual(drawn[0], drawn[1])
         self.assertNotEqual(drawn[0], drawn[2])
 
+    def test_a_score_does_not_depend_on_the_documents_scored_before(self):
+        self.write("import random\ndef score(doc, results): return {'acc': random.random()}\n")
+        function = self.load("utils.score")
+
+        def scores(documents):
+            answer = self.ask("process_results", function=function, documents=[[one] for one in documents],
+                              results=[["a"]] * len(documents), form="texts")
+            return [value[0]["acc"] for value in answer["values"]]
+
+        documents = [{"n": i} for i in range(6)]
+        together = scores(documents)
+        self.assertEqual(len(set(together)), 6)
+        self.assertEqual(together, [scores([document])[0] for document in documents])
+        self.assertEqual(together, scores(documents[::-1])[::-1])
+
     def test_what_functions_print_is_no_answer(self):
         self.write("print('imported')\ndef f(doc):\n    print('called')\n    return 1\n")
         documents = self.ask("documents", table=self.table([{"n": 1}]))

@@ -1,5 +1,7 @@
 """The calls that evald makes (docs/task-code.md). Each takes the members of a message and gives those of the answer."""
 import inspect
+import json
+import zlib
 
 from . import functions
 from .tables import Table, dataset_of, packed_until_full
@@ -104,10 +106,16 @@ class Calls:
     # -- scoring
 
     def do_process_results(self, function, documents, results, form):
-        """`form`: what the responses are, "texts", "pairs" (log-likelihood and greediness) or "numbers"."""
+        """`form`: what the responses are, "texts", "pairs" (log-likelihood and greediness) or "numbers". A function draws
+        at random with a seed that depends on its document alone, whichever documents this process has scored before."""
         call, shape = self.function(function), FORMS[form]
-        pairs = [(unpack(document), [shape(one) for one in responses]) for document, responses in zip(documents, results)]
-        return {"values": [pack(value) for value in self.each(lambda pair: call(*pair), pairs)]}
+
+        def score(item):
+            document, responses = item
+            functions.seed(zlib.crc32(json.dumps(document).encode()))
+            return call(unpack(document), [shape(one) for one in responses])
+
+        return {"values": [pack(value) for value in self.each(score, zip(documents, results))]}
 
     def do_filter(self, function, responses, documents, settings):
         """A step of a filter pipeline over many documents: a function of (responses, documents), or a Filter's class."""

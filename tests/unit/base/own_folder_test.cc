@@ -165,8 +165,10 @@ TEST_F(OwnFolder, BelowAFolderThatAnotherUserMayRenameItIsRefused) {
 TEST_F(OwnFolder, BelowAFolderWhoseAccessControlListLetsOthersWriteIsRefused) {
   // Version 2; then tag, permissions and id of: owner, user 12345, group, mask, others.
   const auto list = [](char mask) {
-    std::string entries("\2\0\0\0\1\0\7\0\xff\xff\xff\xff\2\0\7\0\x39\x30\0\0"
-                        "\4\0\5\0\xff\xff\xff\xff\x10\0", 30);
+    std::string entries(
+        "\2\0\0\0\1\0\7\0\xff\xff\xff\xff\2\0\7\0\x39\x30\0\0"
+        "\4\0\5\0\xff\xff\xff\xff\x10\0",
+        30);
     entries.push_back(mask);
     return entries + std::string("\0\xff\xff\xff\xff\x20\0\5\0\xff\xff\xff\xff", 13);
   };

@@ -32,9 +32,8 @@ TEST(CorpusMetrics, AreTheHarnessesToTheLastDigit) {
       const Aggregated found = Aggregate(metric, values, kIterations);
       EXPECT_EQ(found.value, NumberToScore(expected[0].get<double>()))
           << metric << ", line " << line;
-      EXPECT_EQ(found.stderr_, expected[1].is_string()
-                                   ? expected[1]
-                                   : NumberToScore(expected[1].get<double>()))
+      EXPECT_EQ(found.stderr_,
+                expected[1].is_string() ? expected[1] : NumberToScore(expected[1].get<double>()))
           << metric << ", line " << line;
     }
   });
