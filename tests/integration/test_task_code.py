@@ -303,16 +303,19 @@ class OnAService(TaskCode, Service):
                 self.assertNotIn(b"POISON", honest)
 
     def interpreters(self):
-        """The Python processes below the service."""
-        parents, names = {}, {}
+        """The Python processes below the service and its agent, whose command lines name the test's folder."""
+        parents, names, latest = {}, {}, set()
         for entry in pathlib.Path("/proc").iterdir():
             try:
-                text = (entry / "stat").read_text()
-                names[int(entry.name)] = text[text.index("(") + 1:text.rindex(")")]
-                parents[int(entry.name)] = int(text.rpartition(")")[2].split()[1])
+                process, text = int(entry.name), (entry / "stat").read_text()
+                command = (entry / "cmdline").read_bytes()
             except (OSError, ValueError):
                 continue
-        below, latest = set(), {self.daemon.pid}
+            names[process] = text[text.index("(") + 1:text.rindex(")")]
+            parents[process] = int(text.rpartition(")")[2].split()[1])
+            if names[process] == "evald" and str(self.folder).encode() in command:
+                latest.add(process)
+        below = set()
         while latest:
             latest = {process for process, parent in parents.items() if parent in latest}
             below |= latest
