@@ -129,6 +129,12 @@ void WriteOutput(const fs::path& path, std::string_view content) {
     const fs::path real = there ? fs::canonical(path, error) : path;
     return WriteFileAtomic(there && !error ? real : path, content);
   }
+  if (S_ISFIFO(info.st_mode) && info.st_uid != ::geteuid() && info.st_uid != 0) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: is a pipe of user {}, who may never read from it", path.string(),
+                            info.st_uid),
+                "write to a folder in which only you make files");
+  }
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd) ThrowErrno(path, "open", errno);
   WriteAll(fd.get(), content, path);

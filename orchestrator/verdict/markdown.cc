@@ -98,6 +98,10 @@ std::string VerdictMarkdown(const Verdict& verdict, const Json& results) {
   for (const std::string& problem : verdict.problems) text += fmt::format("- {}\n", Md(problem));
   if (!verdict.problems.empty()) text += "\n";
   text += ComparisonsMarkdown(verdict);
+  if (!verdict.undirected.empty()) {
+    text += fmt::format("Not compared, as neither side says which value is better: {}\n\n",
+                        Md(Join(verdict.undirected, ", ")));
+  }
   text +=
       "### Results\n\n| Task | Metric | Filter | Value | Standard error | Documents "
       "|\n|---|---|---|--:|--:|--:|\n";

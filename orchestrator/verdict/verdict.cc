@@ -185,17 +185,23 @@ void DecideTier(Tier tier, Verdict* verdict) {
   }
 }
 
-// Compares every task and metric that both sides have and whose direction is known.
-std::vector<Comparison> CompareAll(ResultSet* candidate, ResultSet* baseline) {
+// Compares every task and metric that both sides have and whose direction is known. Adds the others
+// that both sides have to `undirected`.
+std::vector<Comparison> CompareAll(ResultSet* candidate, ResultSet* baseline,
+                                   std::vector<std::string>* undirected) {
   std::vector<Comparison> comparisons;
   for (const auto& [task, entry] : candidate->results()["results"].items()) {
     for (const auto& [metric, filter] : candidate->Metrics(task)) {
       const MetricKey key{task, metric, filter};
       const auto theirs = baseline->Metrics(task);
-      const auto higher = HigherIsBetter(*candidate, key);
-      if (!higher ||
-          std::find(theirs.begin(), theirs.end(), std::pair(metric, filter)) == theirs.end())
+      if (std::find(theirs.begin(), theirs.end(), std::pair(metric, filter)) == theirs.end())
         continue;
+      auto higher = HigherIsBetter(*candidate, key);
+      if (!higher) higher = HigherIsBetter(*baseline, key);
+      if (!higher) {
+        undirected->push_back(key.Text());
+        continue;
+      }
       try {
         comparisons.push_back(Compare(candidate, baseline, key, *higher));
       } catch (const Error& e) {
@@ -333,7 +339,8 @@ Verdict Judge(const GatePolicy& policy, ResultSet* candidate, ResultSet* baselin
     verdict.gates.push_back(std::move(result));
   }
   for (const Tier tier : kTiers) DecideTier(tier, &verdict);
-  if (baseline != nullptr) verdict.comparisons = CompareAll(candidate, baseline);
+  if (baseline != nullptr)
+    verdict.comparisons = CompareAll(candidate, baseline, &verdict.undirected);
   verdict.status = run_status;
   for (const GateResult& result : verdict.gates) {
     if (result.gate.tier == Tier::kCritical)

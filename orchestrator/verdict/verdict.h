@@ -39,7 +39,9 @@ struct Verdict {
   double alpha = 0.05;
   std::vector<GateResult> gates;
   std::vector<Comparison> comparisons;  ///< every task and metric that both sides have
-  std::vector<std::string> problems;    ///< of the run
+  /// The tasks and metrics that both sides have, but neither says which value is better
+  std::vector<std::string> undirected;
+  std::vector<std::string> problems;  ///< of the run
 
   int Count(Outcome outcome) const;
 };

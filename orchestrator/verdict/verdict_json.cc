@@ -102,6 +102,7 @@ Json ToJson(const Verdict& verdict) {
   json["alpha"] = verdict.alpha;
   json["gates"] = std::move(gates);
   json["comparisons"] = std::move(comparisons);
+  if (!verdict.undirected.empty()) json["not_compared"] = verdict.undirected;
   return json;
 }
 

@@ -183,7 +183,12 @@ std::string FinishReasonOf(const Json& choice) {
 Completion ParseWhole(std::string_view body) {
   const Json json = ParseReply(body);
   const auto choices = Field<std::vector<Json>>(json, "choices", kWhere);
-  if (choices.empty()) throw Error(ErrorKind::kInput, "the server's reply has no choices");
+  const int64_t index = choices.size() == 1 ? FieldOr<int64_t>(choices[0], "index", 0, kWhere) : -1;
+  if (index != 0) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("the server's reply has {} choices{}, expected one", choices.size(),
+                            choices.size() == 1 ? fmt::format(" with index {}", index) : ""));
+  }
   const Json& choice = choices[0];
   Completion completion;
   completion.text = Field<std::string>(choice, "text", kWhere);

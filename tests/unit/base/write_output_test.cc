@@ -50,6 +50,15 @@ TEST_F(WriteOutputTest, APipeIsWrittenTo) {
   EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
+TEST_F(WriteOutputTest, APipeOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's pipe";
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0666), 0);
+  ASSERT_EQ(::chown(pipe.c_str(), 12345, static_cast<gid_t>(-1)), 0);
+  EXPECT_THAT(CaughtText([&] { WriteOutput(pipe, "one"); }, ErrorKind::kUsage),
+              HasSubstr("is a pipe of user 12345"));
+}
+
 TEST_F(WriteOutputTest, APendingFileFollowsNoLinkAndWaitsForNoPipe) {
   const fs::path target = folder_.path() / "target", file = folder_.path() / "file";
   WriteFileAtomic(target, "kept");

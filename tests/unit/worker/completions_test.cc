@@ -143,6 +143,10 @@ TEST(ParseCompletion, AnAnswerThatTheServerGaveUpIsNone) {
     EXPECT_THAT(CaughtText([&] { ParseCompletion(Reply(choice)); }, ErrorKind::kInfrastructure),
                 HasSubstr(std::string("its finish_reason is ") + reason));
   }
+  for (const char* choices : {R"({"text":"a"},{"text":"b"})", R"({"text":"a","index":7})"}) {
+    EXPECT_THAT(CaughtText([&] { ParseCompletion(Reply(choices)); }, ErrorKind::kInfrastructure),
+                HasSubstr("expected one"));
+  }
   EXPECT_EQ(ParseCompletion(Reply(R"({"text":"a","finish_reason":"eos_token"})")).text, "a");
   EXPECT_EQ(ParseCompletion(Reply(R"({"text":"a"})")).text, "a") << "the server gives no reason";
 }
