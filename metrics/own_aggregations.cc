@@ -70,9 +70,8 @@ OwnAggregations::OwnAggregations(const TaskDefinition& task, const PreparedTask&
                                  TaskCodeOptions options, std::function<bool()> stopped)
     : task_(task),
       seed_(Field<uint64_t>(prepared.Code(), "seed", "code.json")),
-      code_(StartTaskCode(prepared, ForAggregations(std::move(options)), FunctionsOf(task))) {
-  if (stopped) code_->StopWhen(std::move(stopped));
-}
+      code_(StartTaskCode(prepared, ForAggregations(std::move(options)), FunctionsOf(task),
+                          std::move(stopped))) {}
 
 OwnAggregations::~OwnAggregations() = default;
 

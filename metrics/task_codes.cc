@@ -29,8 +29,10 @@ void RequireAllowed(const TaskCodeOptions& options, const std::string& task) {
               "set 'task_code: allow' where this host's evald is configured");
 }
 
-std::unique_ptr<TaskCode> StartWith(const Json& code, const TaskCodeOptions& options) {
+std::unique_ptr<TaskCode> StartWith(const Json& code, const TaskCodeOptions& options,
+                                    std::function<bool()> stopped) {
   auto process = std::make_unique<TaskCode>(options);
+  if (stopped) process->StopWhen(std::move(stopped));
   const Json files = Field<Json>(code, "files", kFileName);
   process->ServeFiles([files](const std::string& path) { return FileOf(files, path); });
   process->AddRoots(Field<std::vector<std::string>>(code, "roots", kFileName));
@@ -41,10 +43,11 @@ std::unique_ptr<TaskCode> StartWith(const Json& code, const TaskCodeOptions& opt
 
 std::unique_ptr<TaskCode> StartTaskCode(const PreparedTask& prepared,
                                         const TaskCodeOptions& options,
-                                        const std::vector<std::string>& functions) {
+                                        const std::vector<std::string>& functions,
+                                        std::function<bool()> stopped) {
   RequireAllowed(options, prepared.name());
   const Json code = prepared.Code();
-  std::unique_ptr<TaskCode> process = StartWith(code, options);
+  std::unique_ptr<TaskCode> process = StartWith(code, options, std::move(stopped));
   for (const std::string& function : functions)
     process->Load(function, Field<uint64_t>(code, "seed", kFileName));
   return process;
@@ -58,7 +61,7 @@ TaskCode* TaskCodes::For(const PreparedTask& prepared) {
   const std::string hash = Sha256Hex(code.dump(-1, ' ', false, Json::error_handler_t::replace));
   if (code_ == nullptr || hash != hash_) {
     code_.reset();  // one process at a time
-    code_ = StartWith(code, options_);
+    code_ = StartWith(code, options_, nullptr);
     hash_ = hash;
   }
   const auto seed = Field<uint64_t>(code, "seed", kFileName);

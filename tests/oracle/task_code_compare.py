@@ -156,6 +156,10 @@ def norec(draw):
     return {"review": text(draw), "sentiment": draw.randrange(2), "sentence_id": "x"}
 
 
+def afrisenti(draw):
+    return {"tweet": text(draw), "label": draw.choice(["negative", "positive", "neutral"])}
+
+
 def kobest_boolq(draw):
     return {"paragraph": text(draw), "question": text(draw), "label": draw.randrange(2)}
 
@@ -173,7 +177,8 @@ TASKS = {
     "agieval_lsat_ar": agieval, "record": record, "multirc": multirc,
     "cb": cb, "AraDiCE_boolq_egy": aradice_boolq, "assin2_rte": assin2, "assin2_sts": assin2, "mmlu_early_training": mmlu_early,
     "esbbq_age": esbbq, "evalita-mp_sa_prompt-4": evalita_sa, "evalita-mp_ner_adg_p1": evalita_ner, "evalita-mp_ls_prompt-1": evalita_ls,
-    "norec_sentence_p0": norec, "kobest_boolq": kobest_boolq, "option_order_robustness_agieval_aqua_rat": agieval_words,
+    "norec_sentence_p0": norec, "kobest_boolq": kobest_boolq, "afrisenti_amh_prompt_1": afrisenti,
+    "option_order_robustness_agieval_aqua_rat": agieval_words,
 }
 
 

@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/jsonl.h"
 #include "evald/score.h"
@@ -52,21 +53,21 @@ class TaskFinisherTest : public ::testing::Test {
   // More draws than a processor makes in minutes.
   FinishedTask Endless(const std::string& user) { return Task(user, 40'000, 1'000'000); }
 
-  // A task with process_results g and the aggregation f of this code, and 3000 documents with long
-  // texts as values: more than go to a process at once.
-  FinishedTask OwnTask(const std::string& code) {
-    FinishedTask finished = Task("own", 3000, 0);
+  // A task with process_results g and the aggregation f of this code, and documents with long texts
+  // as values: 3000 are more than go to a process at once.
+  FinishedTask OwnTask(const std::string& code, int documents = 3000) {
+    FinishedTask finished = Task("own", documents, 0);
     TaskDefinition& task = finished.definition;
     task.metrics[0].aggregation = "!function /t/utils.f";
     task.process_results = "/t/utils.g";
     task.sources["code"] = Json::object();
-    finished.prepared = scratch_.path() / "coded";
-    test::PrepareAnswers(task, 3000, finished.prepared,
+    finished.prepared = scratch_.path() / HashHex(code);
+    test::PrepareAnswers(task, documents, finished.prepared,
                          {{"files", {{"/t/utils.py", "def g(doc, results): return {}\n" + code}}},
                           {"roots", Json::array()},
                           {"seed", 1}});
     std::string scores;
-    for (int i = 0; i < 3000; ++i) {
+    for (int i = 0; i < documents; ++i) {
       ScoredDocument score;
       score.doc_id = i;
       score.filters.push_back({"strict", {"x"}, {{"exact_match", fmt::format("{} {}", i, long_)}}});
@@ -203,6 +204,18 @@ TEST_F(TaskFinisherTest, AFaultOfAnAggregationIsTheTasksOwn) {
                                  "'/t/utils.f': TypeError"));
   test::WriteText(task.score_files[0].path, "damaged\n");
   EXPECT_EQ(Caught([&] { AggregateFinished(task); }).kind(), ErrorKind::kInfrastructure);
+}
+
+TEST_F(TaskFinisherTest, AnAggregationWithoutEndEndsWithTheFinisher) {
+  for (const char* code : {"def f(items):\n  while True: pass\n", "while True: pass\n"}) {
+    FinishedTask task = OwnTask(code, 8);
+    task.code.allowed = TaskCodeOptions::Allowed::kBoxed;
+    if (const std::string why = WhyNoBox(task.code); !why.empty()) GTEST_SKIP() << why;
+    const int64_t until = MonotonicMicros() + 3'000'000;
+    const auto stopped = [&] { return MonotonicMicros() > until; };
+    EXPECT_THAT(CaughtText([&] { AggregateFinished(task, stopped); }, ErrorKind::kInfrastructure),
+                testing::HasSubstr("the task's code was stopped"));
+  }
 }
 
 TEST_F(TaskFinisherTest, WhatIsUnderWayEndsWithTheFinisher) {
