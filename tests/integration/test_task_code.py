@@ -189,6 +189,8 @@ class Functions(TaskCode, EvaldCase):
         self.assertEqual(table.returncode, 0, table.stderr)
         self.assertRegex(table.stdout, r"plain[^\n]* 2\.5000\n")
         self.assertIn('{"nan":1,"all":10}', table.stdout)
+        unsafe = self.run_done(self.write_config(**self.settings(task_code="unsafe", output={"dir": "unsafe"})))
+        self.assertEqual(unsafe["results"], results["results"])
 
     def test_built_in_metrics_with_aggregations_of_a_task_s_own(self):
         self.write_rows([{"question": f"{i}?", "answer": str(i % 2)} for i in range(10)])
