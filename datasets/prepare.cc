@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -227,6 +228,10 @@ class Preparation {
               [](const std::string&) { return false; });
     if (UsesSamples())
       UseCodeOf("fewshot_config.samples", fewshot.samples, IsBuiltinSamplesFunction);
+    for (const MetricSpec& spec : config_.metrics) {
+      UseCodeOf("metric_list: aggregation", spec.aggregation,
+                [](const std::string&) { return false; });
+    }
     UseCodeOf("doc_to_text", config_.doc_to_text, IsBuiltinDocFunction);
     UseCodeOf("doc_to_target", config_.doc_to_target, IsBuiltinDocFunction);
     UseCodeOf("doc_to_choice", config_.doc_to_choice, IsBuiltinDocFunction);
@@ -251,7 +256,11 @@ class Preparation {
     if (!options_.code) RefuseTaskFunction(function, fmt::format("{}: {}", config_.where, key));
     if (task_code_ == nullptr) task_code_ = options_.code();
     Doing("importing", function);
-    InTask([&] { task_code_->Load(function, Seed()); });
+    InTask([&] {
+      const std::string aggregation = task_code_->Load(function, Seed());
+      if (!aggregation.empty())
+        known_aggregations_[std::string(kFunctionTag) + function] = aggregation;
+    });
     code_functions_.push_back(function);
   }
 
@@ -451,6 +460,10 @@ class Preparation {
 
   TaskDefinition Define(const PromptBuilder& builder) const {
     TaskDefinition task = DefinitionOf(state_);
+    for (MetricSpec& spec : task.metrics) {
+      const auto known = known_aggregations_.find(spec.aggregation);
+      if (known != known_aggregations_.end()) spec.aggregation = known->second;
+    }
     task.multiple_target = builder.multiple_target();
     task.multiple_input = builder.multiple_input();
     task.original_documents = static_cast<int64_t>(documents_.rows.size());
@@ -477,6 +490,8 @@ class Preparation {
   Json files_ = Json::array();
   Documents documents_;
   std::vector<std::string> code_functions_;  ///< the task's own Python functions
+  /// Functions, with their tags, that are lm_eval's own aggregations, and the names of these
+  std::map<std::string, std::string> known_aggregations_;
   Json code_;  ///< what they have used when they were imported (TaskCode::Used); null: there are
                ///< none
   std::unique_ptr<TaskCode> task_code_;  ///< null: the task has no functions of its own

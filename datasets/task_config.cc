@@ -375,6 +375,12 @@ class ConfigReader {
     }
   }
 
+  // Whether the harness calls the functions of metrics. Otherwise it gives each metric its value by
+  // the metric's name (ConfigurableTask.process_results), whatever library the metric is from.
+  bool CallsMetrics() const {
+    return config_.output_type == "generate_until" && config_.process_results.empty();
+  }
+
   MetricSpec ReadMetric(const Json& value, const std::string& pointer) const {
     if (!value.is_object()) {
       throw Error(ErrorKind::kInput,
@@ -389,7 +395,7 @@ class ConfigReader {
     } else {
       spec.metric = section.Text("metric", "");
     }
-    if (section.Flag("hf_evaluate", false)) {
+    if (section.Flag("hf_evaluate", false) && CallsMetrics()) {
       section.Fail("hf_evaluate",
                    fmt::format("metric '{}': metrics of the evaluate library are not "
                                "supported",

@@ -8,7 +8,9 @@
 #include <set>
 #include <string_view>
 
+#include "base/log.h"
 #include "evald/error.h"
+#include "metrics/own_aggregations.h"
 #include "metrics/scoring/aggregations.h"
 #include "metrics/scoring/metrics.h"
 #include "metrics/scoring/score_number.h"
@@ -147,6 +149,10 @@ class GroupAggregator {
     for (const std::string& leaf : leaves) {
       if (!results_.contains(leaf) || !results_[leaf].contains(key)) continue;
       const Json& result = results_[leaf];
+      if (!IsScoreNumber(result[key])) {
+        log::Warn("'{}' of task '{}' is no number, so its groups have none", key, leaf);
+        return;
+      }
       values.push_back(NumberFromScore(result[key]));
       sizes.push_back(static_cast<double>(result.value("sample_len", int64_t{0})));
       const auto error = result.find(stderr_key);
@@ -198,16 +204,20 @@ std::string AggregationFor(const TaskDefinition& task, const std::string& metric
 }
 
 Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>& scores,
-                   int bootstrap_iters, const std::function<bool()>& stopped) {
+                   int bootstrap_iters, const std::function<bool()>& stopped,
+                   OwnAggregations* own) {
   const std::vector<Column> columns = Columns(task, scores);
   size_t documents = 0;
   Json metrics = Json::object();
   for (const Column& column : columns) {
     documents = std::max(documents, column.values.size());
     try {
+      const std::string aggregation = AggregationFor(task, column.metric);
+      // The harness has standard errors for its own aggregations alone.
       const Aggregated result =
-          Aggregate(AggregationFor(task, column.metric), column.values,
-                    BootstrapIterations(column.metric, bootstrap_iters), stopped);
+          own != nullptr && !OwnAggregation(aggregation).empty()
+              ? Aggregated{own->Aggregate(column.metric, column.filter), kNoStderr}
+              : Aggregate(aggregation, column.values, bootstrap_iters, stopped);
       metrics[column.metric + "," + column.filter] = result.value;
       metrics[column.metric + "_stderr," + column.filter] = result.stderr_;
     } catch (Error& e) {

@@ -10,14 +10,18 @@
 
 namespace evald {
 
+class OwnAggregations;
+
 /// The task's entry in the harness's `results`: {"name", "alias", "sample_len",
 /// "<metric>,<filter>": value, "<metric>_stderr,<filter>": value or "N/A", ...}. `scores` is in
 /// order of doc_id. Numbers equal the harness's bit for bit (including its order of summation).
 /// `bootstrap_iters` is that of the harness; 0 means no standard errors. Throws
 /// Error(kInfrastructure) soon after `stopped` has become true. `stopped` may be null, and is
-/// called from several threads.
+/// called from several threads. `own` has the values for the task's own aggregations; it may be
+/// null if the task has none.
 Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>& scores,
-                   int bootstrap_iters = 100000, const std::function<bool()>& stopped = nullptr);
+                   int bootstrap_iters = 100000, const std::function<bool()>& stopped = nullptr,
+                   OwnAggregations* own = nullptr);
 
 /// The aggregation of one of the task's metrics. A metric such as pass@1 takes that of the function
 /// that made it.

@@ -174,7 +174,7 @@ ScoredDocument ScoreReader::ReadNumbers(int64_t doc_id) const {
       Json entry = Json::object();
       walk.Members(filter, [&](const std::string& name, TextSpan part) {
         if (name == "filtered") entry[name] = nullptr;
-        if (name == "filter" || name == "metrics" || name == "fallbacks")
+        if (name == "filter" || name == "metrics" || name == "fallbacks" || name == "python")
           entry[name] = walk.Parse(part, kNumbersBytesMax, kRunLineLimits.values);
       });
       numbers[key].push_back(std::move(entry));

@@ -37,6 +37,12 @@ class ProcessResults {
   /// the harness raises.
   virtual Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
                    Json* detail) const = 0;
+
+  /// The same, with what FilterScore::python holds of the values.
+  virtual Json RunKeeping(const PreparedDocument& document, const std::vector<Json>& filtered,
+                          Json* detail, Json* /*python*/) const {
+    return Run(document, filtered, detail);
+  }
 };
 
 /// Chooses by the task's output_type. Throws Error(kInput) for a metric, argument or function that

@@ -1,9 +1,13 @@
 // process_results by the task's own Python function.
 #include <fmt/format.h>
 
+#include "base/jsonl.h"
+#include "base/text.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
+#include "metrics/line_index.h"
 #include "metrics/process_results.h"
+#include "metrics/scoring/aggregations.h"
 #include "metrics/scoring/metrics.h"
 #include "task_code/task_code.h"
 
@@ -26,7 +30,10 @@ class CodeResults : public ProcessResults {
         choice_(task.output_type == "multiple_choice"),
         unconditional_(choice_ && NeedsUnconditional(task.metrics)),
         code_(code) {
-    for (const MetricSpec& spec : task.metrics) names_.push_back(spec.metric);
+    for (const MetricSpec& spec : task.metrics) {
+      names_.push_back(spec.metric);
+      if (!OwnAggregation(spec.aggregation).empty()) aggregated_by_code_.push_back(spec.metric);
+    }
   }
 
   size_t Requests(const PreparedDocument& document) const override {
@@ -36,20 +43,42 @@ class CodeResults : public ProcessResults {
   std::vector<std::string> Metrics() const override { return names_; }
 
   Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
-           Json*) const override {
+           Json* detail) const override {
+    Json python;
+    return RunKeeping(document, filtered, detail, &python);
+  }
+
+  Json RunKeeping(const PreparedDocument& document, const std::vector<Json>& filtered, Json*,
+                  Json* python) const override {
     if (code_ == nullptr)
       throw Error(ErrorKind::kInternal, "no process runs the functions of the task");
-    Json metrics = code_->ProcessResults(function_, document.doc, document.python, filtered, form_);
-    if (metrics.size() > kMetricsMax) {
+    TaskCode::Metrics metrics = code_->ProcessResults(function_, document.doc, document.python,
+                                                      filtered, form_, aggregated_by_code_);
+    if (metrics.values.size() > kMetricsMax) {
       throw Error(ErrorKind::kInput,
                   fmt::format("the function '{}' gives {} metrics, expected at most {}", function_,
-                              metrics.size(), kMetricsMax));
+                              metrics.values.size(), kMetricsMax));
     }
-    for (const auto& [name, value] : metrics.items()) CheckName(name);
-    return metrics;
+    for (const auto& [name, value] : metrics.values.items()) CheckName(name);
+    if (!aggregated_by_code_.empty()) {
+      CheckBytes(metrics.values);
+      CheckBytes(metrics.python);
+    }
+    *python = metrics.python.empty() ? Json() : std::move(metrics.python);
+    return std::move(metrics.values);
   }
 
  private:
+  // Values that no aggregation reads as numbers may be texts.
+  void CheckBytes(const Json& values) const {
+    const size_t bytes = ToLine(values).size();
+    if (bytes <= kNumbersBytesMax) return;
+    throw Error(ErrorKind::kInput,
+                fmt::format("the function '{}' gives metrics of {}, expected at most {}", function_,
+                            HumanBytes(bytes), HumanBytes(kNumbersBytesMax)),
+                "let the function give the aggregation less of each document");
+  }
+
   // Names become keys of results, "<name>,<filter>".
   void CheckName(const std::string& name) const {
     constexpr size_t kBytesMax = 200;
@@ -69,6 +98,7 @@ class CodeResults : public ProcessResults {
   bool unconditional_;
   TaskCode* code_;
   std::vector<std::string> names_;
+  std::vector<std::string> aggregated_by_code_;  ///< metrics
 };
 
 }  // namespace

@@ -48,6 +48,11 @@ void RequireWithinLimits(const TaskDefinition& task) {
   }
 }
 
+// Whether the metric's aggregation is a function of the task's own, which takes any values.
+bool RunsOwn(const TaskDefinition& task, const MetricSpec& spec) {
+  return UsesTaskCode(task) && !OwnAggregation(spec.aggregation).empty();
+}
+
 // Checks the first step of a pipeline: it gets as many responses as the task has repeats.
 void CheckFirstStep(const TaskDefinition& task, const FilterPipeline& pipeline) {
   if (pipeline.steps.empty() || pipeline.steps.front().function != "take_first_k") return;
@@ -138,12 +143,12 @@ struct Scorer::State {
       for (const Json& responses : requests) {
         filtered.push_back(chain.Apply(responses, document, &score.fallbacks));
       }
-      score.metrics = process->Run(document, filtered, detail);
+      score.metrics = process->RunKeeping(document, filtered, detail, &score.python);
     });
     if (!taken) {
       *detail = nullptr;
       filtered.assign(requests.size(), kNoAnswer);
-      score.metrics = process->Run(document, filtered, detail);
+      score.metrics = process->RunKeeping(document, filtered, detail, &score.python);
     }
     score.filtered = std::move(filtered);
     return score;
@@ -157,7 +162,9 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code)
     RequireWithinLimits(task);
     const OutputType& type = OutputTypeOf(task.output_type);
     state_->kind = type.kind;
-    for (const MetricSpec& spec : task.metrics) CheckAggregation(spec.aggregation);
+    for (const MetricSpec& spec : task.metrics) {
+      if (!RunsOwn(task, spec)) CheckAggregation(spec.aggregation);
+    }
     for (const FilterPipeline& pipeline : task.filters) {
       state_->filters.emplace_back(pipeline);
       CheckFirstStep(task, pipeline);
@@ -168,8 +175,10 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code)
     }
     state_->process = MakeProcessResults(task, runner, code);
     if (!task.process_results.empty()) return;  // the function gives values of any form
-    for (const MetricSpec& spec : task.metrics)
-      CheckAggregates(spec.aggregation, spec.metric, type.gives(ServedMetric(spec, type)));
+    for (const MetricSpec& spec : task.metrics) {
+      const ValueForm gives = type.gives(ServedMetric(spec, type));
+      if (!RunsOwn(task, spec)) CheckAggregates(spec.aggregation, spec.metric, gives);
+    }
   } catch (Error& e) {
     e.AddContext(fmt::format("task '{}'", task.name));
     throw;
@@ -205,7 +214,8 @@ ScoredDocument Scorer::Score(const PreparedDocument& document,
       Json detail;
       score.filters.push_back(state_->ScoreUnder(chain, document, requests, &detail));
       const FilterScore& added = score.filters.back();
-      bytes += BytesOf(added.filtered) + BytesOf(added.metrics) + BytesOf(detail);
+      bytes += BytesOf(added.filtered) + BytesOf(added.metrics) + BytesOf(added.python) +
+               BytesOf(detail);
       if (bytes > kScoreBytesMax) ThrowTooLongScore();
       if (detail.is_null()) continue;
       if (score.detail.is_null()) score.detail = Json::object();

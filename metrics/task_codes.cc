@@ -22,7 +22,36 @@ WantedFile FileOf(const Json& files, const std::string& path) {
   return {};
 }
 
+void RequireAllowed(const TaskCodeOptions& options, const std::string& task) {
+  if (options.allowed != TaskCodeOptions::Allowed::kNo) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("task '{}': this host does not run the Python code of tasks", task),
+              "set 'task_code: allow' where this host's evald is configured");
+}
+
+std::unique_ptr<TaskCode> StartWith(const Json& code, const TaskCodeOptions& options,
+                                    std::function<bool()> stopped) {
+  auto process = std::make_unique<TaskCode>(options);
+  if (stopped) process->StopWhen(std::move(stopped));
+  const Json files = Field<Json>(code, "files", kFileName);
+  process->ServeFiles([files](const std::string& path) { return FileOf(files, path); });
+  process->AddRoots(Field<std::vector<std::string>>(code, "roots", kFileName));
+  return process;
+}
+
 }  // namespace
+
+std::unique_ptr<TaskCode> StartTaskCode(const PreparedTask& prepared,
+                                        const TaskCodeOptions& options,
+                                        const std::vector<std::string>& functions,
+                                        std::function<bool()> stopped) {
+  RequireAllowed(options, prepared.name());
+  const Json code = prepared.Code();
+  std::unique_ptr<TaskCode> process = StartWith(code, options, std::move(stopped));
+  for (const std::string& function : functions)
+    process->Load(function, Field<uint64_t>(code, "seed", kFileName));
+  return process;
+}
 
 TaskCode* TaskCodes::For(const PreparedTask& prepared) {
   const TaskDefinition task = TaskFromJson(prepared.task(), "task.json");
@@ -30,21 +59,13 @@ TaskCode* TaskCodes::For(const PreparedTask& prepared) {
     Drop();  // the functions of other tasks do not compute beside this one
     return nullptr;
   }
-  if (options_.allowed == TaskCodeOptions::Allowed::kNo) {
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("task '{}': this host does not run the Python code of tasks", task.name),
-        "set 'task_code: allow' where this host's evald is configured");
-  }
+  RequireAllowed(options_, task.name);
   const Json code = prepared.Code();
   const std::string hash = Sha256Hex(code.dump(-1, ' ', false, Json::error_handler_t::replace));
   if (code_ == nullptr || hash != hash_) {
     code_.reset();  // one process at a time
-    code_ = std::make_unique<TaskCode>(options_);
+    code_ = StartWith(code, options_, nullptr);
     hash_ = hash;
-    const Json files = Field<Json>(code, "files", kFileName);
-    code_->ServeFiles([files](const std::string& path) { return FileOf(files, path); });
-    code_->AddRoots(Field<std::vector<std::string>>(code, "roots", kFileName));
   }
   const auto seed = Field<uint64_t>(code, "seed", kFileName);
   code_->Load(task.process_results, seed);

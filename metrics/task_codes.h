@@ -1,12 +1,22 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "prepared/prepared_task.h"
 #include "task_code/task_code.h"
 
 namespace evald {
+
+/// Starts a process for the functions of a prepared task, which gets the files that are kept with
+/// the task, and imports these functions. Its calls end soon after `stopped` has become true, which
+/// may be null. Throws like TaskCode, and Error(kInput) if this host does not run task code.
+std::unique_ptr<TaskCode> StartTaskCode(const PreparedTask& prepared,
+                                        const TaskCodeOptions& options,
+                                        const std::vector<std::string>& functions,
+                                        std::function<bool()> stopped);
 
 /// The process that runs the functions of tasks while they are scored. It gets the files that are
 /// kept with a prepared task, so that scoring needs no folder of task files. Tasks whose functions

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/jsonl.h"
 
 namespace evald {
@@ -12,6 +14,7 @@ Json ToJson(const ScoredDocument& score) {
     filters.push_back(
         {{"filter", filter.filter}, {"filtered", filter.filtered}, {"metrics", filter.metrics}});
     if (!filter.fallbacks.empty()) filters.back()["fallbacks"] = filter.fallbacks;
+    if (!filter.python.is_null()) filters.back()["python"] = filter.python;
   }
   Json json = Json::object();
   json["doc_id"] = score.doc_id;
@@ -35,6 +38,12 @@ ScoredDocument ScoreFromJson(const Json& json, const std::string& where) {
     for (const auto& [why, count] : fallbacks.items()) {
       filter.fallbacks[why] = Field<int64_t>(fallbacks, why.c_str(), place + ".fallbacks");
     }
+    filter.python = FieldOr<Json>(item, "python", Json(), place);
+    const bool texts =
+        filter.python.is_null() || (filter.python.is_object() &&
+                                    std::all_of(filter.python.begin(), filter.python.end(),
+                                                [](const Json& text) { return text.is_string(); }));
+    if (!texts) ThrowField(item, "python", "texts by metric", place);
     score.filters.push_back(std::move(filter));
   }
   score.detail = FieldOr<Json>(json, "detail", Json(), where);

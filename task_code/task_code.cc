@@ -272,11 +272,16 @@ void TaskCode::AddRoots(const std::vector<std::string>& folders) {
   roots_.insert(roots_.end(), folders.begin(), folders.end());
 }
 
-void TaskCode::Load(const std::string& function, uint64_t seed) {
+void TaskCode::StopWhen(std::function<bool()> stopped) {
+  connection_->box.StopWhen(std::move(stopped));
+}
+
+std::string TaskCode::Load(const std::string& function, uint64_t seed) {
   const Json place = PlaceOf(function);
   const Json answer =
       Call(function, {{"call", "load"}, {"folder", place[0]}, {"name", place[1]}, {"seed", seed}});
-  if (FieldOr<bool>(answer, "callable", false, kAnswerName)) return;
+  if (FieldOr<bool>(answer, "callable", false, kAnswerName))
+    return FieldOr<std::string>(answer, "aggregation", "", kAnswerName);
   throw Error(ErrorKind::kInput, fmt::format("'{}' is no function", function),
               "name a function of the module after !function");
 }
@@ -367,23 +372,48 @@ std::vector<Json> TaskCode::Apply(const std::string& function, const CodeTable& 
   return values;
 }
 
-Json TaskCode::ProcessResults(const std::string& function, const Json& document, const Json& python,
-                              const std::vector<Json>& results, Results form) {
+TaskCode::Metrics TaskCode::ProcessResults(const std::string& function, const Json& document,
+                                           const Json& python, const std::vector<Json>& results,
+                                           Results form, const std::vector<std::string>& keep) {
   static constexpr const char* kForms[] = {"texts", "pairs", "numbers"};
   Json packed = Json::array({document});
   if (!python.is_null()) packed.push_back(python);
-  Json metrics = Values(function,
-                        {{"call", "process_results"},
-                         {"function", PlaceOf(function)},
-                         {"documents", Json::array({std::move(packed)})},
-                         {"results", Json::array({Json(results)})},
-                         {"form", kForms[static_cast<size_t>(form)]}},
-                        1)[0][0];
-  if (metrics.is_object()) return metrics;
-  throw Error(ErrorKind::kInput,
-              fmt::format("the function '{}' gives {}, expected a mapping of metrics", function,
-                          Shortened(metrics.dump(-1, ' ', false, Json::error_handler_t::replace),
-                                    kMessageBytesMax)));
+  Json given = Values(function,
+                      {{"call", "process_results"},
+                       {"function", PlaceOf(function)},
+                       {"documents", Json::array({std::move(packed)})},
+                       {"results", Json::array({Json(results)})},
+                       {"form", kForms[static_cast<size_t>(form)]},
+                       {"keep", keep}},
+                      1)[0];
+  if (!given[0].is_object()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("the function '{}' gives {}, expected a mapping of metrics", function,
+                            Shortened(given[0].dump(-1, ' ', false, Json::error_handler_t::replace),
+                                      kMessageBytesMax)));
+  }
+  Metrics metrics;
+  metrics.values = std::move(given[0]);
+  if (given.size() > 1 && given[1].is_object()) metrics.python = std::move(given[1]);
+  return metrics;
+}
+
+void TaskCode::AddItems(const std::string& function, Json values, Items* items) {
+  Json call = {{"call", "items"}, {"values", std::move(values)}};
+  if (items->id >= 0) call["items"] = items->id;
+  items->id = InFunction(function, [&] {
+    return Field<int64_t>(Call(function, std::move(call)), "items", kAnswerName);
+  });
+}
+
+Json TaskCode::Aggregate(const std::string& function, const Items& items, const std::string& metric,
+                         uint64_t seed) {
+  const Json answer = Call(function, {{"call", "aggregate"},
+                                      {"function", PlaceOf(function)},
+                                      {"items", items.id},
+                                      {"metric", metric},
+                                      {"seed", seed}});
+  return InFunction(function, [&] { return Field<Json>(answer, "value", kAnswerName); });
 }
 
 }  // namespace evald

@@ -90,7 +90,12 @@ class TaskCode {
   const std::vector<std::string>& roots() const { return roots_; }
 
   /// Imports a function. What its module draws at random while it is imported is drawn with `seed`.
-  void Load(const std::string& function, uint64_t seed);
+  /// Returns the aggregation's name if the function is one of lm_eval's own aggregations, else "".
+  std::string Load(const std::string& function, uint64_t seed);
+
+  /// Makes the calls from now on end with Error(kInfrastructure) soon after `stopped` has become
+  /// true.
+  void StopWhen(std::function<bool()> stopped);
 
   /// {"python": version, "packages": {name: version}, "files": {path: SHA-256}, "absent": {path: is
   /// it a folder}, "roots": [...],
@@ -124,9 +129,30 @@ class TaskCode {
     kNumbers,  ///< log-likelihoods
   };
 
-  /// The metrics of a document by name. `python` is the second item of Read, or null.
-  Json ProcessResults(const std::string& function, const Json& document, const Json& python,
-                      const std::vector<Json>& results, Results form);
+  /// The metrics of a document by name, and text for the process, by metric, for those of `keep`
+  /// whose values JSON cannot hold.
+  struct Metrics {
+    Json values = Json::object();
+    Json python = Json::object();
+  };
+
+  /// `python` is the second item of Read, or null.
+  Metrics ProcessResults(const std::string& function, const Json& document, const Json& python,
+                         const std::vector<Json>& results, Results form,
+                         const std::vector<std::string>& keep = {});
+
+  /// A list of values in the process, for Aggregate.
+  struct Items {
+    int64_t id = -1;  ///< -1: not begun
+  };
+
+  /// Adds values in their order, each as [json] or [json, text for the process].
+  void AddItems(const std::string& function, Json values, Items* items);
+
+  /// The function's value for the list. `metric` is the built-in metric that gave the values; "" if
+  /// process_results did. The process draws with `seed`.
+  Json Aggregate(const std::string& function, const Items& items, const std::string& metric,
+                 uint64_t seed);
 
  private:
   struct Connection;

@@ -20,6 +20,9 @@ struct FilterScore {
   Json filtered;       ///< the harness's filtered_resps: one value per request of the document
   Json metrics;        ///< metric name -> a number, or a list if the aggregation takes tuples
   Fallbacks fallbacks;
+  /// metric name -> text from which the task's own functions make the value, for values that JSON
+  /// cannot hold and that go to an aggregation of the task's own; null for none
+  Json python;
 };
 
 /// The scores of one document. One line of a scores file (docs/formats.md).

@@ -19,6 +19,8 @@ namespace {
 
 constexpr size_t kSaidBytes = 64 << 10;
 constexpr int kEndGraceMs = 200;
+constexpr int64_t kLookMs =
+    100;  // how often a conversation that may be stopped looks whether it is
 
 }  // namespace
 
@@ -48,15 +50,21 @@ bool Box::ReadControl() {
 
 /// Waits for the control socket, and meanwhile reads what the program prints.
 void Box::Await(short events, int64_t deadline_us) {
+  const int64_t most_ms = stopped_ ? kLookMs : 1000;
   for (;;) {
     const int64_t left_us = deadline_us - MonotonicMicros();
     if (deadline_us != 0 && left_us <= 0) {
       process_->Stop(0);
-      throw Error(ErrorKind::kInput, "takes longer than task code may for a document",
-                  "see docs/task-code.md");
+      throw Error(ErrorKind::kInput, "takes longer than task code may", "see docs/task-code.md");
+    }
+    if (stopped_ && stopped_()) {
+      process_->Stop(0);
+      throw Error(ErrorKind::kInfrastructure, "the task's code was stopped");
     }
     const int wait_ms =
-        deadline_us == 0 ? -1 : static_cast<int>(std::min<int64_t>(left_us / 1000 + 1, 1000));
+        deadline_us == 0 && !stopped_
+            ? -1
+            : static_cast<int>(deadline_us == 0 ? most_ms : std::min(left_us / 1000 + 1, most_ms));
     pollfd ready[2] = {{process_->control(), events, 0}, {process_->errors(), POLLIN, 0}};
     if (poll(ready, 2, wait_ms) < 0) continue;
     if ((ready[1].revents & POLLIN) != 0) ReadErrors();

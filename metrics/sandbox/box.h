@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ class Box {
   explicit Box(std::unique_ptr<BoxProcess> process);
   Box(const Box&) = delete;
   Box& operator=(const Box&) = delete;
+
+  /// Makes Send and Receive throw Error(kInfrastructure) soon after `stopped` has become true.
+  void StopWhen(std::function<bool()> stopped) { stopped_ = std::move(stopped); }
 
   /// Sends a line, and waits until it is taken. Throws Error(kInput) if the program has ended: its
   /// code ended it. Throws it, too, at `deadline_us` (base/clock.h, MonotonicMicros; 0: never).
@@ -38,6 +42,7 @@ class Box {
   [[noreturn]] void ThrowEnded();
 
   std::unique_ptr<BoxProcess> process_;
+  std::function<bool()> stopped_;  ///< null: nothing stops it
   std::string received_;
   std::string said_;
 };

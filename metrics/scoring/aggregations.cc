@@ -77,6 +77,11 @@ const std::vector<std::string>& AggregationNames() {
   return names;
 }
 
+std::string OwnAggregation(std::string_view name) {
+  constexpr std::string_view kTag = "!function ";
+  return name.starts_with(kTag) ? std::string(name.substr(kTag.size())) : "";
+}
+
 void CheckAggregation(const std::string& name) {
   const Aggregation* const known = FindAggregation(name);
   if (known != nullptr && known->aggregate != nullptr) return;
@@ -84,10 +89,10 @@ void CheckAggregation(const std::string& name) {
   if (known != nullptr) {
     throw Error(ErrorKind::kInput, fmt::format("the aggregation '{}' is not served", name), served);
   }
-  constexpr std::string_view kTag = "!function ";
-  if (name.starts_with(kTag)) {
-    RefuseFunction("", name.substr(kTag.size()), "is not known as an aggregation",
-                   AggregationNames(), "Python code of tasks is not run; served are ");
+  if (const std::string function = OwnAggregation(name); !function.empty()) {
+    RefuseFunction("", function, "is not known as an aggregation", AggregationNames(),
+                   "let evald run the Python code of task files in a sandbox with 'task_code: "
+                   "allow' or --allow-task-code (docs/task-code.md); served are ");
   }
   throw Error(ErrorKind::kInput,
               fmt::format("the aggregation '{}' is not known{}", name,

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "metrics/scoring/aggregation.h"
@@ -11,8 +12,12 @@ namespace evald {
 /// The names that Aggregate knows, in the harness's spelling.
 const std::vector<std::string>& AggregationNames();
 
-/// Throws Error(kInput) for an unknown aggregation, with the nearest known one, and for a known one
-/// that is not served.
+/// The function of an aggregation that a task defines itself, "!function <folder>/utils.name"; ""
+/// for any other name.
+std::string OwnAggregation(std::string_view name);
+
+/// Throws Error(kInput) for an unknown aggregation, with the nearest known one, for a known one
+/// that is not served, and for a function of the task's own.
 void CheckAggregation(const std::string& name);
 
 /// Throws Error(kInput) if `name`, which CheckAggregation accepts, can never aggregate what the

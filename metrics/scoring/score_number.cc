@@ -25,4 +25,9 @@ Json NumberToScore(double value) {
   return value;
 }
 
+bool IsScoreNumber(const Json& value) {
+  return value.is_number() || value.is_boolean() || value == "-inf" || value == "inf" ||
+         value == "nan";
+}
+
 }  // namespace evald

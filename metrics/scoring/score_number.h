@@ -8,5 +8,7 @@ namespace evald {
 /// none of these. Throws Error(kInput) for anything else.
 double NumberFromScore(const Json& value);
 Json NumberToScore(double value);
+/// Whether NumberFromScore takes the value.
+bool IsScoreNumber(const Json& value);
 
 }  // namespace evald

@@ -235,7 +235,7 @@ void Evaluation::CheckEnd() {
   size_t finished = 0;
   for (size_t t = 0; t < machine_.tasks().size(); ++t)
     finished += machine_.task_finished(t) ? 1 : 0;
-  const bool tasks_done = finished_tasks_.size() == finished;
+  const bool tasks_done = finished_tasks_.size() + not_aggregated_.size() == finished;
   const bool trials_done = draining_ ? machine_.trials().leased() == 0 : machine_.trials_idle();
   if (!nothing_open || !trials_done) return;
   if (tasks_done) return End();
@@ -313,6 +313,8 @@ RunEnding Evaluation::TakeEnding() {
   if (failure_) problems.push_back(failure_->text);
   for (const Missing& missing : machine_.missing())
     problems.push_back(missing.what + ": " + missing.cause);
+  for (const auto& [task, why] : not_aggregated_)
+    problems.push_back("task " + machine_.tasks()[task].name + ": " + why);
   ending_ = ending_taken_ = true;
   RunEnding ending{.directory = json_.Take(),
                    .config = config_,
@@ -321,7 +323,7 @@ RunEnding Evaluation::TakeEnding() {
   ending.planned = planned_;
   ending.complete = complete();
   ending.cancelled = cancelled_;
-  ending.refused = machine_.refused();
+  ending.refused = machine_.refused() || (!not_aggregated_.empty() && machine_.complete());
   if (failure_) ending.failure = failure_->kind;
   ending.problems = std::move(problems);
   ending.record = std::move(record_);

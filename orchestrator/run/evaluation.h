@@ -350,6 +350,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   // By generations file that was written since this process started: the worker that made it
   std::map<std::string, std::string> makers_;
   std::map<size_t, TaskResult> finished_tasks_;
+  std::map<size_t, std::string> not_aggregated_;  // the reason: a fault of the task itself
 
   // progress, updated from other threads through the loop
   int64_t stage_done_ = 0, stage_total_ = 0;

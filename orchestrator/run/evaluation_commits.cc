@@ -113,6 +113,8 @@ void Evaluation::FinishTask(size_t task) {
   finished.prepared = suite_task.prepared;
   finished.samples = path_ / fmt::format("samples_{}.jsonl", FolderNameOf(name));
   finished.bootstrap_iters = config_.bootstrap_iters;
+  finished.code = config_.task_code;
+  finished.code.memory_bytes = config_.limits.memory_bytes;
   finished.user = support_.user;
   finished.cancel = cancel_;
   finished.generation_of = PickFiles(record_.generations, record_.generated[name],
@@ -127,10 +129,14 @@ void Evaluation::FinishTask(size_t task) {
         finished_tasks_[task] = std::move(result);
         CheckEnd();
       }),
-      Guarded([this, name](const Error& error) {
+      Guarded([this, task, name](const Error& error) {
         if (ending_) return;  // the aggregation was stopped
-        Fail(error.kind() == ErrorKind::kInput ? ErrorKind::kInput : ErrorKind::kInfrastructure,
-             fmt::format("task {}: {}", name, error.what()));
+        if (error.kind() != ErrorKind::kInput) {
+          return Fail(ErrorKind::kInfrastructure, fmt::format("task {}: {}", name, error.what()));
+        }
+        log::Warn("task {} cannot be aggregated: {}", name, error.what());
+        not_aggregated_[task] = error.what();
+        CheckEnd();
       }));
 }
 

@@ -12,6 +12,7 @@
 #include "evald/error.h"
 #include "metrics/aggregate.h"
 #include "metrics/line_index.h"
+#include "metrics/own_aggregations.h"
 #include "metrics/scorer.h"
 #include "metrics/scoring/aggregations.h"
 #include "metrics/scoring/metrics.h"
@@ -55,7 +56,8 @@ class SoundFile {
       : file_(file),
         stopped_(stopped),
         prepared_(file.prepared),
-        scorer_(file.definition, nullptr) {}
+        scorer_(file.definition, nullptr),
+        own_(HasOwnAggregations(file.definition)) {}
 
   void RequireGenerations() const {
     int64_t requests = 0;
@@ -100,8 +102,9 @@ class SoundFile {
       Refuse(fmt::format("document {} is not scored under the task's filters", score.doc_id));
     const size_t most =
         kNumbersBytes + kNumbersBytesPerRequest * static_cast<size_t>(AnswersOf(score.doc_id));
-    for (const FilterScore& filter : score.filters) {
-      const size_t bytes = ToLine(filter.metrics).size() + ToLine(Json(filter.fallbacks)).size();
+    for (const FilterScore& filter : Kept(score).filters) {
+      const size_t bytes = ToLine(filter.metrics).size() + ToLine(filter.python).size() +
+                           ToLine(Json(filter.fallbacks)).size();
       if (bytes > most) {
         Refuse(fmt::format("the metrics of document {} have {} bytes, expected at most {}",
                            score.doc_id, bytes, most));
@@ -111,8 +114,17 @@ class SoundFile {
     }
   }
 
+  // What is kept until the task is finished. Values that go to the task's own aggregations, which
+  // may be texts, are not: ReadNumbers bounds them.
+  ScoredDocument Kept(ScoredDocument score) const {
+    if (own_) DropItems(file_.definition, &score);
+    return score;
+  }
+
   // Whether the metric's aggregation takes the value.
   void RequireValue(int64_t document, const std::string& metric, Json value) const {
+    const std::string aggregation = AggregationFor(file_.definition, metric);
+    if (own_ && !OwnAggregation(aggregation).empty()) return;  // takes anything
     const bool pair = value.is_array() && value.size() == 2;
     if (pair && value[1] == 0) value[1] = 1;  // nothing to divide by, in this document alone
     if (pair && value[1].is_array()) {        // a number for each choice
@@ -122,13 +134,14 @@ class SoundFile {
                            document, numbers, requests));
       }
     }
-    Aggregate(AggregationFor(file_.definition, metric), {&value}, 0);
+    Aggregate(aggregation, {&value}, 0);
   }
 
   const ReportedFile& file_;
   const std::function<bool()>& stopped_;
   const PreparedTask prepared_;
   const Scorer scorer_;
+  const bool own_;  // the task has aggregations of its own
 };
 
 }  // namespace

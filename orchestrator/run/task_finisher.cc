@@ -9,6 +9,7 @@
 #include "evald/error.h"
 #include "metrics/aggregate.h"
 #include "metrics/line_index.h"
+#include "metrics/own_aggregations.h"
 #include "metrics/scorer.h"
 #include "metrics/scoring/statistics.h"
 #include "orchestrator/report/results.h"
@@ -60,6 +61,7 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggrega
   const Scorer scorer(task.definition, nullptr);
   const Readers<ScoreReader> scores(task.score_files, task.score_of, stopped);
   const Readers<GenerationReader> generations(task.generation_files, task.generation_of, stopped);
+  const bool own = HasOwnAggregations(task.definition);
   out->numbers.resize(task.score_of.size());
 
   // By document; written by one thread at a time, and once for each filter
@@ -70,8 +72,10 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggrega
   source.score = [&](int64_t document) -> std::optional<ScoredDocument> {
     ThrowIfStopped(stopped);
     const auto at = static_cast<size_t>(document);
-    out->numbers[at] = scores[task.score_of.at(at)].ReadNumbers(document);
-    return out->numbers[at];
+    ScoredDocument score = scores[task.score_of.at(at)].ReadNumbers(document);
+    out->numbers[at] = score;
+    if (own) DropItems(task.definition, &out->numbers[at]);
+    return score;
   };
   source.filtered = [&](int64_t document, const std::string& filter) {
     return scores[task.score_of.at(static_cast<size_t>(document))].Filtered(document, filter);
@@ -103,20 +107,43 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggrega
   return hash;
 }
 
+// Calls work that only reads files of the run. If one is damaged, this is not the task's fault.
+template <typename Work>
+void ReadingOwnFiles(Work work) {
+  try {
+    work();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kInput) throw;
+    throw Error(ErrorKind::kInfrastructure, e.message(), e.remedy());
+  }
+}
+
+// A process with the values for the task's own aggregations; null if it has none.
+std::unique_ptr<OwnAggregations> OwnOf(const FinishedTask& task, const Stopped& stopped) {
+  if (!HasOwnAggregations(task.definition)) return nullptr;
+  auto own = std::make_unique<OwnAggregations>(task.definition, PreparedTask(task.prepared),
+                                               task.code, stopped);
+  const Readers<ScoreReader> scores(task.score_files, task.score_of, stopped);
+  for (size_t document = 0; document < task.score_of.size(); ++document) {
+    ScoredDocument score;
+    ReadingOwnFiles([&] {
+      score = scores[task.score_of[document]].ReadNumbers(static_cast<int64_t>(document));
+    });
+    own->Add(score);
+  }
+  return own;
+}
+
 }  // namespace
 
 TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
   ThrowIfStopped(stopped);
   TaskResult result;
   Aggregated found;
-  try {
-    result.hash = PutSamples(task, stopped, &found);
-    // Damaged files of the run; only scores that contradict each other are the task's fault
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kInput) throw;
-    throw Error(ErrorKind::kInfrastructure, e.message(), e.remedy());
-  }
-  result.entry = AggregateTask(task.definition, found.numbers, task.bootstrap_iters, stopped);
+  ReadingOwnFiles([&] { result.hash = PutSamples(task, stopped, &found); });
+  const std::unique_ptr<OwnAggregations> own = OwnOf(task, stopped);
+  result.entry =
+      AggregateTask(task.definition, found.numbers, task.bootstrap_iters, stopped, own.get());
   result.fallbacks = FallbacksOf(found.numbers);
   result.undefined = found.undefined;
   result.texts = found.texts;

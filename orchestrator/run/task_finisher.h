@@ -11,6 +11,7 @@
 #include "evald/task.h"
 #include "orchestrator/fleet/fair_threads.h"
 #include "orchestrator/run/reported_file.h"
+#include "task_code/task_code.h"
 
 namespace evald {
 
@@ -30,7 +31,8 @@ struct FinishedTask {
   std::vector<size_t> score_of;               ///< document -> index into score_files
   std::filesystem::path samples;              ///< the samples_<task>.jsonl to write
   int bootstrap_iters = 100000;
-  std::string user;  ///< the user whose run it is
+  TaskCodeOptions code = {};  ///< for aggregations of the task's own
+  std::string user;           ///< the user whose run it is
   /// Set when the result is no longer wanted; may be null
   std::shared_ptr<const std::atomic<bool>> cancel;
 };
@@ -47,9 +49,10 @@ struct TaskResult {
   int64_t truncated_answers = 0;  ///< of these, those that ran into max_gen_toks
 };
 
-/// Reads the scores of a finished task, aggregates them and writes its samples file. Throws Error,
-/// also for a file that has changed since it was committed. Throws Error(kInfrastructure) soon
-/// after `stopped` has become true. `stopped` may be null, and is called from several threads.
+/// Reads the scores of a finished task, aggregates them and writes its samples file. Throws
+/// Error(kInput) for scores that the task's aggregations do not take, and Error(kInfrastructure)
+/// for a file that has changed since it was committed. Throws Error(kInfrastructure) soon after
+/// `stopped` has become true. `stopped` may be null, and is called from several threads.
 TaskResult AggregateFinished(const FinishedTask& task,
                              const std::function<bool()>& stopped = nullptr);
 

@@ -68,6 +68,25 @@ bool Near(double a, double b) {
   return std::abs(a - b) <= 1e-9 * std::max({1.0, std::abs(a), std::abs(b)});
 }
 
+// The aggregations that the task's configuration names for the metric.
+std::vector<std::string> NamedAggregations(const ResultSet& set, const std::string& task,
+                                           const std::string& metric) {
+  std::vector<std::string> named;
+  const Json& config = set.Member("configs", task);
+  if (!config.is_object()) return named;
+  for (const Json& entry : config.value("metric_list", Json::array())) {
+    if (!entry.is_object() || entry.value("metric", Json()) != Json(metric)) continue;
+    const Json aggregation = entry.value("aggregation", Json());
+    if (aggregation.is_string()) named.push_back(aggregation.get<std::string>());
+  }
+  return named;
+}
+
+bool IsOwn(const std::string& aggregation) { return !OwnAggregation(aggregation).empty(); }
+
+constexpr const char* kOwnWhyNone =
+    "the metric's aggregation is a function of the task's own, which is not drawn anew";
+
 // Aggregations that may have made the metric: the one that its task names, otherwise those that its
 // name implies.
 std::vector<std::string> PossibleAggregations(const ResultSet& set, const std::string& task,
@@ -77,14 +96,7 @@ std::vector<std::string> PossibleAggregations(const ResultSet& set, const std::s
   const auto add = [&](const std::string& name) {
     if (std::find(known.begin(), known.end(), name) != known.end()) possible.push_back(name);
   };
-  const Json& config = set.Member("configs", task);
-  if (config.is_object()) {
-    for (const Json& entry : config.value("metric_list", Json::array())) {
-      if (!entry.is_object() || entry.value("metric", Json()) != Json(metric)) continue;
-      const Json aggregation = entry.value("aggregation", Json());
-      if (aggregation.is_string()) add(aggregation.get<std::string>());
-    }
-  }
+  for (const std::string& name : NamedAggregations(set, task, metric)) add(name);
   const Metric* const served = FindMetric(metric);
   add(served == nullptr ? metric : served->aggregation);
   add("mean");
@@ -259,6 +271,10 @@ MetricValuesOf ReadMetric(ResultSet* set, const MetricKey& key) {
   if (pooled.empty())
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: no samples of {}", set->path().string(), key.Text()));
+  for (const std::string& named : NamedAggregations(*set, found.leaves[0].task, key.metric)) {
+    found.aggregation = named;
+    if (IsOwn(named)) return found;
+  }
   for (const std::string& aggregation :
        PossibleAggregations(*set, found.leaves[0].task, key.metric)) {
     found.aggregation = aggregation;
@@ -310,6 +326,10 @@ Comparison Compare(ResultSet* candidate, ResultSet* baseline, const MetricKey& k
     result.why_none = "they have no document in common";
     return result;
   }
+  if (IsOwn(mine.aggregation)) {
+    result.why_none = kOwnWhyNone;
+    return result;
+  }
   result.evidence =
       EvidenceOf(Merged(std::move(strata), mine.weigh_by_size), mine.aggregation, &result);
   return result;
@@ -317,6 +337,10 @@ Comparison Compare(ResultSet* candidate, ResultSet* baseline, const MetricKey& k
 
 std::shared_ptr<const Evidence> AgainstTarget(const MetricValuesOf& values, double target,
                                               bool lower_is_better, std::string* why) {
+  if (IsOwn(values.aggregation)) {
+    *why = kOwnWhyNone;
+    return nullptr;
+  }
   std::vector<Stratum> strata;
   bool right_or_wrong = values.aggregation == "mean";
   for (const auto& leaf : values.leaves) {

@@ -15,11 +15,31 @@ import threading
 import time
 import unittest
 
-from evald_case import BINARIES, QUICKSTART
+from evald_case import BINARIES, QUICKSTART, scores
 from service_case import ServiceCase
 
 SEED = int(os.environ.get("EVALD_TEST_SEED", "1"))
 TOKENS = {"admin": "the-token-of-an-admin", "worker": "the-token-of-a-worker", "read": "the-token-of-a-reader"}
+
+CODED_TASK = """\
+task: coded
+dataset_path: json
+dataset_kwargs: {data_files: {test: coded.jsonl}}
+test_split: test
+doc_to_text: "{{n}}"
+doc_to_target: "{{n}}"
+process_results: !function utils.results
+metric_list: [{metric: pair, aggregation: !function utils.pairs}]
+"""
+CODED_FUNCTIONS = """
+import time
+def results(doc, results):
+    time.sleep(0.03)  # one metric process alone is too slow
+    return {"pair": (doc["n"], bool(results[0]))}
+def pairs(items):
+    assert [number for number, said in items] == list(range(200))
+    return sum(number for number, said in items) + type(items[9]).__name__.count("tuple") / 2
+"""
 
 
 def can_hide():
@@ -221,6 +241,21 @@ class TwoHosts(Agents):
                 self.assertTrue(begin < event["ts"] <= event["ts"] + event["dur"] < end, "on the service's clock")
         files = list((self.folder / "hosts" / "south" / "spool" / "runs").glob("*/generations/*/*.jsonl"))
         self.assertTrue(files, "it wrote to its own disk")
+
+    def test_scores_of_another_host_go_to_aggregations_of_a_task_s_own(self):
+        (self.tasks / "coded.jsonl").write_text("".join(json.dumps({"n": i}) + "\n" for i in range(200)))
+        (self.tasks / "coded.yaml").write_text(CODED_TASK)
+        (self.tasks / "utils.py").write_text(CODED_FUNCTIONS)
+        coded = {"tasks": ["coded"], "task_code": "allow"}
+        plain = self.run_done(self.write_config(**coded, engine={"name": "emulated"}, output={"dir": "plain", "name": "p"}))
+        self.assertEqual(plain["results"]["coded"]["pair,none"], 199 * 100 + 0.5)
+        self.serve(task_code="allow", output_dir="runs-of-the-service", metrics={"processes": 1})
+        # Nothing is hidden from the agent: the sandbox needs more users than a namespace of root alone has.
+        self.start_agent("north", "--task-code", '{"allowed": "allow"}', devices="cpu:0,cpu:1")
+        self.wait_host("north")
+        run = self.finished(self.submit_to_all("north", engine={**self.ENGINE, "delay_ms": 150}, **coded))
+        self.check((scores(plain), self.samples(self.folder / "plain" / "p")), run)
+        self.assertIn("score", {event["name"] for event in self.hosts_of(run)["north"]})
 
     def test_a_checkpoint_is_fetched_and_is_what_it_is(self):
         access = self.make_access()

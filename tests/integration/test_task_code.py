@@ -1,5 +1,6 @@
 """Python functions of task files: what they give decides prompts and scores, and they reach nothing else."""
 import json
+import os
 import pathlib
 import socket
 import textwrap
@@ -142,6 +143,128 @@ class Functions(TaskCode, EvaldCase):
             (first, _), (second, _) = sample["filtered_resps"]
             self.assertEqual(sample["acc"], float(float(first) < float(second)))
         self.assertGreater(results["results"]["rolling"]["word_perplexity,none"], 1)
+
+    def write_aggregated(self, name="coded", **keys):
+        """A task whose aggregations see their values as they are, in the order of documents."""
+        self.write_task("""
+            import math
+            from lm_eval.api.metrics import mean as average
+            def results(doc, results):
+                number = int(doc["answer"])
+                return {"pair": (number, results[0]), "nan": math.nan if number == 3 else float(number), "plain": [number],
+                        "number": number, "mean": number}
+            def pairs(items):
+                assert all(type(item) is tuple for item in items)
+                assert [number for number, _ in items] == list(range(1, 11)), items
+                return sum(len(text) for _, text in items)
+            def nans(items):
+                assert math.isnan(items[2]) and items[0] == 1.0
+                return {"nan": sum(map(math.isnan, items)), "all": len(items)}
+            def plain(items):
+                return max(item[0] for item in items) / 4
+            def infinite(items):
+                return -math.inf
+            """, name=name, process_results="!function utils.results",
+            filter_list="[{name: whole, filter: [{function: take_first}]}, {name: again, filter: [{function: take_first}]}]",
+            metrics="{metric: pair, aggregation: !function utils.pairs}, {metric: nan, aggregation: !function utils.nans}, "
+                    "{metric: plain, aggregation: !function utils.plain}, {metric: number, aggregation: !function utils.infinite}, "
+                    "{metric: mean, aggregation: !function utils.average}", **keys)
+
+    def check_aggregated(self, found, task="coded"):
+        for name in ("whole", "again"):
+            lengths = [len(sample["filtered_resps"][0]) for sample in self.samples_of(task) if sample["filter"] == name]
+            self.assertEqual(len(lengths), 10)
+            values = [found[f"{metric},{name}"] for metric in ("pair", "nan", "plain", "number", "mean")]
+            self.assertEqual(values, [sum(lengths), {"nan": 1, "all": 10}, 2.5, "-inf", 5.5])
+            self.assertEqual([found[f"{metric}_stderr,{name}"] for metric in ("pair", "nan", "plain")], ["N/A"] * 3)
+            self.assertAlmostEqual(found[f"mean_stderr,{name}"], 0.9574271077563381)  # lm_eval's own mean
+
+    def test_aggregations_of_a_task_s_own_get_each_document_s_value(self):
+        self.write_aggregated()
+        results = self.run_done(self.write_config(**self.settings()))
+        self.check_aggregated(results["results"]["coded"])
+        sample = self.samples_of("coded")[0]
+        self.assertEqual((sample["plain"], sample["pair"][0]), ([1], 1))
+        self.assertNotIn("python", sample)
+        table = self.evald("run", self.write_config(**self.settings(output={"dir": "again"})), "--quiet")
+        self.assertEqual(table.returncode, 0, table.stderr)
+        self.assertRegex(table.stdout, r"plain[^\n]* 2\.5000\n")
+        self.assertIn('{"nan":1,"all":10}', table.stdout)
+        unsafe = self.run_done(self.write_config(**self.settings(task_code="unsafe", output={"dir": "unsafe"})))
+        self.assertEqual(unsafe["results"], results["results"])
+
+    def test_built_in_metrics_with_aggregations_of_a_task_s_own(self):
+        self.write_rows([{"question": f"{i}?", "answer": str(i % 2)} for i in range(10)])
+        self.write_task("""
+            def macro(items):
+                golds, predictions = zip(*items)
+                assert golds == (0, 1) * 5 and all(type(item) is tuple for item in items)
+                return sum(map(int, predictions)) + 0.25
+            def right(items):
+                assert set(map(type, items)) == {float}
+                return sum(items)
+            """, kind="multiple_choice", doc_to_choice="['no', 'yes']", doc_to_target="'{{answer}}'",
+            metrics="{metric: f1, aggregation: !function utils.macro, average: macro, hf_evaluate: true}, "
+                    "{metric: acc, aggregation: !function utils.right}, {metric: acc_norm}")
+        (self.tasks / "both.yaml").write_text(
+            "group: both\ntask: [coded]\naggregate_metric_list: [{metric: f1}, {metric: acc}, {metric: acc_norm}]\n")
+        results = self.run_done(self.write_config(**self.settings(tasks=["both"])))
+        found, group = results["results"]["coded"], results["results"]["both"]
+        samples = self.samples_of("coded")
+        self.assertEqual(found["f1,none"], sum(sample["f1"][1] for sample in samples) + 0.25)
+        self.assertEqual(found["acc,none"], sum(sample["acc"] for sample in samples))
+        self.assertEqual((found["f1_stderr,none"], found["acc_stderr,none"]), ("N/A", "N/A"))
+        self.assertEqual((group["f1,none"], group["f1_stderr,none"]), (found["f1,none"], "N/A"))
+        self.assertGreater(found["acc_norm_stderr,none"], 0)
+
+    def test_a_resumed_run_and_score_aggregate_the_same(self):
+        self.write_aggregated()
+        config = self.write_config(**self.settings())
+        self.killed_at("run.scores_committed", 1, config)
+        results = self.run_done(config, "--resume")
+        self.check_aggregated(results["results"]["coded"])
+        generations = self.folder / "mine.jsonl"
+        lines = [{"doc_id": sample["doc_id"], "idx": 0, "repeat": 0, "text": sample["resps"][0][0], "finish": "stop", "tokens_in": 0,
+                  "tokens_out": 1, "truncated": 0} for sample in self.samples_of("coded") if sample["filter"] == "whole"]
+        generations.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        done = self.evald("score", "--task", "coded", "--generations", generations, "--task-dir", self.tasks, "--json",
+                          "--allow-task-code", "--output", self.folder / "scored", env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "xdg")})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["results"]["coded"], results["results"]["coded"])
+
+    def test_a_fault_of_an_aggregation_is_named_and_ends_only_its_task(self):
+        for code, expected in (
+                ("def f(items):\n    return items[99]\n", r"metric 'exact_match', filter 'none': the function '.*utils.f': IndexError: .*utils.py:2"),
+                ("import os\ndef f(items): os._exit(3)\n", "utils.f': the process of the task's code ended with status 3"),
+                ("def f(items): return 'x' * (1 << 40)\n", "utils.f': MemoryError"),
+                ("def f(items): return 'x' * (3 << 20)\n", "gives a value of more than 1.0 MiB")):
+            with self.subTest(code=code):
+                self.write_task(code, metrics="{metric: exact_match, aggregation: !function utils.f}")
+                self.write_task(name="other")
+                config = self.write_config(**self.settings(tasks=["coded", "other"]))
+                done = self.evald("run", config, "--json", "--quiet", timeout=120)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                document = json.loads(done.stdout)
+                self.assertRegex(document["error"], f"task coded: task 'coded', .*{expected}")
+                self.assertEqual(document["evald"]["incomplete"], ["coded"])
+                self.assertIn("exact_match,none", document["results"]["other"])
+
+    def test_without_leave_an_aggregation_is_refused(self):
+        self.write_task("def f(items): return 0\n", metrics="{metric: exact_match, aggregation: !function utils.f}")
+        said = self.run_failed(task_code=None)
+        self.assertIn(f"the function 'f' of {self.tasks}/utils.py is not known as an aggregation", said)
+        self.assertIn("--allow-task-code", said)
+        self.write_task("def f(items)\n", metrics="{metric: exact_match, aggregation: !function utils.f}")
+        self.assertIn("SyntaxError", self.run_failed())  # before anything is generated
+        self.assertFalse(list(self.folder.glob("runs/*/generations/*/*.jsonl")))
+
+    def test_two_runs_are_not_compared_by_redrawn_aggregates(self):
+        self.write_task("def f(items): return sum(items) / 100\n", metrics="{metric: exact_match, aggregation: !function utils.f}")
+        config = self.write_config(**self.settings(output={"dir": "runs", "name": "one"}))
+        self.run_done(config)
+        done = self.evald("compare", self.folder / "runs" / "one", self.folder / "runs" / "one")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the metric's aggregation is a function of the task's own", done.stdout)
 
     def test_a_label_may_name_the_right_context_of_one_continuation(self):
         self.write_task(kind="multiple_choice", doc_to_text="'{{keep}}'", doc_to_choice='"{{[\'the \' + question, \'a \' + question]}}"',

@@ -112,12 +112,73 @@ def multirc(draw):
             "idx": {"paragraph": 0, "question": 0, "answer": 0}}
 
 
+# Tasks with aggregations of their own.
+def cb(draw):
+    return {"premise": text(draw), "hypothesis": text(draw), "label": draw.randrange(3), "idx": draw.randrange(99)}
+
+
+def aradice_boolq(draw):
+    return {"passage": text(draw, 8, 15), "question": text(draw) + draw.choice(["?", "؟", ""]), "answer": draw.random() < 0.5}
+
+
+def assin2(draw):
+    return {"premise": text(draw), "hypothesis": text(draw), "entailment_judgment": draw.randrange(2),
+            "relatedness_score": draw.choice([1.0, 2.5, 4.8]), "sentence_pair_id": draw.randrange(99)}
+
+
+def mmlu_early(draw):
+    return {"question": text(draw), "subject": "law", "choices": [text(draw, 1, 3) for _ in range(4)], "answer": draw.randrange(4)}
+
+
+def esbbq(draw):
+    groups = ["grupo uno", "grupo dos"]
+    return {"context": text(draw), "question": text(draw) + "?", "ans0": groups[0], "ans1": groups[1], "ans2": "No sé",
+            "label": draw.randrange(3), "context_condition": draw.choice(["ambig", "disambig"]), "stereotyped_groups": groups[:1],
+            "question_type": draw.choice(["pro-stereo", "anti-stereo"]), "question_polarity": draw.choice(["neg", "nonneg"]),
+            "answer_info": {"ans0": ["a", groups[0]], "ans1": ["b", groups[1]], "ans2": ["c", "unknown"]}}
+
+
+def evalita_sa(draw):
+    return {"text": text(draw), "opos": draw.choice("01"), "oneg": draw.choice("01"), "id": draw.randrange(99)}
+
+
+def evalita_ner(draw):
+    entities = [{"entity_text": text(draw, 1, 2), "type": draw.choice(["PER", "LOC", "ORG"])} for _ in range(draw.randrange(3))]
+    return {"text": text(draw), "entities": entities}
+
+
+def evalita_ls(draw):
+    return {"id": draw.randrange(99), "head": text(draw, 1, 1), "context": f"{text(draw)} <head>casa</head>", "context_str": text(draw),
+            "answers": [{"word": text(draw, 1, 1), "count": draw.randrange(1, 4)} for _ in range(draw.randint(1, 3))]}
+
+
+def norec(draw):
+    return {"review": text(draw), "sentiment": draw.randrange(2), "sentence_id": "x"}
+
+
+def afrisenti(draw):
+    return {"tweet": text(draw), "label": draw.choice(["negative", "positive", "neutral"])}
+
+
+def kobest_boolq(draw):
+    return {"paragraph": text(draw), "question": text(draw), "label": draw.randrange(2)}
+
+
+def agieval_words(draw):
+    return {"query": f"Q: {text(draw)} Answer Choices: (A)1 (B)2 (C)3 (D)4", "question": text(draw), "answer": draw.choice("ABCD"),
+            "choices": [f"({c}){text(draw, 1, 3)}" for c in "ABCDE"], "gold": [draw.randrange(5)], "passage": text(draw)}
+
+
 # task: what makes its rows
 TASKS = {
     "hellaswag": hellaswag, "winogrande": winogrande, "race": race, "drop": drop, "wikitext": wikitext,
     "gpqa_main_zeroshot": gpqa, "gpqa_main_n_shot": gpqa, "truthfulqa_mc2": truthfulqa, "hendrycks_math_algebra": hendrycks,
     "mmlu_pro_law": mmlu_pro, "pubmedqa": pubmedqa, "copa": copa, "wsc273": wsc,
     "agieval_lsat_ar": agieval, "record": record, "multirc": multirc,
+    "cb": cb, "AraDiCE_boolq_egy": aradice_boolq, "assin2_rte": assin2, "assin2_sts": assin2, "mmlu_early_training": mmlu_early,
+    "esbbq_age": esbbq, "evalita-mp_sa_prompt-4": evalita_sa, "evalita-mp_ner_adg_p1": evalita_ner, "evalita-mp_ls_prompt-1": evalita_ls,
+    "norec_sentence_p0": norec, "kobest_boolq": kobest_boolq, "afrisenti_amh_prompt_1": afrisenti,
+    "option_order_robustness_agieval_aqua_rat": agieval_words,
 }
 
 

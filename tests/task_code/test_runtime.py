@@ -147,22 +147,66 @@ class Calls(unittest.TestCase):
         read = self.ask("read", table=documents["table"], first=0, count=9)["values"]
         self.assertEqual(len(read), 4)
 
+    def aggregated(self, name, values, metric="", seed=7):
+        items = self.ask("items", values=values[:1])["items"]
+        self.ask("items", values=values[1:], items=items)
+        return self.ask("aggregate", function=self.load(name), items=items, metric=metric, seed=seed)["value"]
+
     def test_values_that_json_would_change_come_back_as_they_were(self):
         self.write("""
             import math
             def process_results(doc, results):
-                return {"pair": (results[0], doc["n"]), "nan": math.nan, "set": {1}, "big": 1 << 70, 5: "five"}
+                return {"all": {"pair": (results[0], doc["n"]), "nan": math.nan, "set": {1}, "big": 1 << 70, 5: "five"},
+                        "plain": [doc["n"], "a"], "dropped": (1, 2)}
             def aggregate(items):
                 assert all(type(item) is dict and type(item["pair"]) is tuple and type(item["set"]) is set for item in items)
                 assert items[0]["big"] == 1 << 70 and math.isnan(items[0]["nan"]) and items[0][5] == "five"
                 return sum(item["pair"][1] for item in items) / len(items)
             """)
-        process, aggregate = self.load("utils.process_results"), self.load("utils.aggregate")
-        values = self.ask("process_results", function=process, documents=[[{"n": 1}], [{"n": 2}]],
-                          results=[["a"], ["b"]], form="texts")["values"]
-        self.assertEqual(values[1][0], {"pair": ["b", 2], "nan": "nan", "set": [1], "big": str(1 << 70), "5": "five"})
-        self.assertEqual(len(values[1]), 2)
-        self.assertEqual(self.ask("aggregate", function=aggregate, items=values)["value"], [1.5])
+        process = self.load("utils.process_results")
+        values = self.ask("process_results", function=process, documents=[[{"n": 1}], [{"n": 2}]], results=[["a"], ["b"]],
+                          form="texts", keep=["all", "plain", "absent"])["values"]
+        shown, kept = values[1]
+        self.assertEqual(shown["all"], {"pair": ["b", 2], "nan": "nan", "set": [1], "big": str(1 << 70), "5": "five"})
+        self.assertEqual(list(kept), ["all"])  # JSON holds the others, or no function gets them
+        packed = [[shown["all"], kept["all"]] for shown, kept in values]
+        self.assertEqual(self.aggregated("utils.aggregate", packed), 1.5)
+
+    def test_values_of_built_in_metrics_have_the_types_of_the_harness(self):
+        self.write("""
+            def shown(items):
+                return repr(items)
+            def kinds(items):
+                return [[type(part).__name__ for part in item] for item in items]
+            """)
+        for metric, values, shown in (("acc", [1.0, "-inf"], "[1.0, -inf]"), ("exact_match", [1, 0.5], "[1, 0.5]"),
+                                      ("word_perplexity", [["-inf", 3], [-2.5, 4]], "[(-inf, 3), (-2.5, 4)]"),
+                                      ("likelihood", [[1, [-1.5, "-inf"]], [[0, 2], []]], "[(1, (-1.5, -inf)), ([0, 2], ())]")):
+            self.assertEqual(self.aggregated("utils.shown", [[value] for value in values], metric), shown)
+        numpy = self.process.ask("load", folder="", name="numpy.array", seed=1).get("ok")
+        kinds = self.aggregated("utils.kinds", [[[0, 1]], [[[0, 2], 1]]], "f1")
+        self.assertEqual(kinds, [["int", "int64" if numpy else "int"], ["list", "int64" if numpy else "int"]])
+        kinds = self.aggregated("utils.kinds", [[[0, [0.25, 0.75]]], [[1, [0.5, 0.5]]]], "brier_score")
+        self.assertEqual(kinds, [["int", "ndarray" if numpy else "list"]] * 2)
+
+    def test_an_aggregation_may_give_anything_and_draws_the_same_each_time(self):
+        self.write("""
+            import random, math
+            def drawn(items): return random.random()
+            def nan(items): return math.nan
+            def named(items): return {"short": 0.5, 8: True}
+            def none(items): return None
+            """)
+        self.assertEqual(self.aggregated("utils.drawn", [[1]]), self.aggregated("utils.drawn", [[1]]))
+        self.assertNotEqual(self.aggregated("utils.drawn", [[1]]), self.aggregated("utils.drawn", [[1]], seed=8))
+        self.assertEqual(self.aggregated("utils.nan", [[1]]), "nan")
+        self.assertEqual(self.aggregated("utils.named", [[1]]), {"short": 0.5, "8": True})
+        self.assertIsNone(self.aggregated("utils.none", [[1]]))
+
+    def test_lm_eval_s_own_aggregations_are_known(self):
+        folder = self.write("from lm_eval.api.metrics import mean as average\ndef mean(items): return 0\n")
+        load = lambda name: self.ask("load", folder=folder, name=name, seed=1)["aggregation"]
+        self.assertEqual((load("utils.average"), load("utils.mean")), ("mean", ""))
 
     def test_responses_have_the_types_that_the_harness_gives_them(self):
         self.write("def shown(doc, results): return {'shown': repr(results)}\n")
@@ -170,7 +214,7 @@ class Calls(unittest.TestCase):
         for form, results, shown in (("pairs", [[-1, False], ["-inf", True]], "[(-1.0, False), (-inf, True)]"),
                                      ("numbers", ["nan", -2.5], "[nan, -2.5]"), ("texts", [["a"], "b"], "[['a'], 'b']")):
             values = self.ask("process_results", function=function, documents=[[{}]], results=[results], form=form)["values"]
-            self.assertEqual(values, [[{"shown": shown}]])
+            self.assertEqual(values, [[{"shown": shown}, {}]])
 
     def test_a_filter_is_a_function_or_a_class(self):
         self.write("""

@@ -4,8 +4,9 @@ import json
 import zlib
 
 from . import functions
+from .items import items_of, known_aggregation
 from .tables import Table, dataset_of, packed_until_full
-from .values import pack, unpack
+from .values import as_json, pack, unpack
 
 
 # The shapes of responses. Numbers that JSON does not have come as text: "-inf".
@@ -20,12 +21,20 @@ class AtDocument(Exception):
         self.document, self.cause = document, cause
 
 
+def metrics_of(metrics, keep):
+    """[json, {metric: pickle}] of what process_results gives: a pickle for each metric of `keep` that JSON would change."""
+    shown = as_json(metrics)[0]
+    packed = {name: pack(metrics[name]) for name in keep if isinstance(metrics, dict) and name in metrics}
+    return [shown, {name: one[1] for name, one in packed.items() if len(one) == 2}]
+
+
 class Calls:
     def __init__(self, finder, files):
         self.finder, self.files = finder, files
         self.functions = {}
         self.tables = {}
         self.next_table = 1
+        self.items = {}
 
     def named(self, name):
         call = getattr(self, "do_" + name, None)
@@ -41,7 +50,8 @@ class Calls:
             self.finder.know(folder)
             functions.seed(seed)
             self.functions[folder, name] = functions.load_function(folder, name, self.files)
-        return {"callable": callable(self.functions[folder, name])}
+        function = self.functions[folder, name]
+        return {"callable": callable(function), "aggregation": known_aggregation(function)}
 
     def do_roots(self, folders):
         """Folders of task files: modules in them can be imported as lm_eval.tasks, as those of lm_eval/tasks can."""
@@ -105,9 +115,10 @@ class Calls:
 
     # -- scoring
 
-    def do_process_results(self, function, documents, results, form):
-        """`form`: what the responses are, "texts", "pairs" (log-likelihood and greediness) or "numbers". A function draws
-        at random with a seed that depends on its document alone, whichever documents this process has scored before."""
+    def do_process_results(self, function, documents, results, form, keep=()):
+        """`form`: what the responses are, "texts", "pairs" (log-likelihood and greediness) or "numbers". `keep`: metrics
+        whose values go to functions. A function draws at random with a seed that depends on its document alone, whichever
+        documents this process has scored before."""
         call, shape = self.function(function), FORMS[form]
 
         def score(item):
@@ -115,7 +126,7 @@ class Calls:
             functions.seed(zlib.crc32(json.dumps(document).encode()))
             return call(unpack(document), [shape(one) for one in responses])
 
-        return {"values": [pack(value) for value in self.each(score, zip(documents, results))]}
+        return {"values": [metrics_of(value, keep) for value in self.each(score, zip(documents, results))]}
 
     def do_filter(self, function, responses, documents, settings):
         """A step of a filter pipeline over many documents: a function of (responses, documents), or a Filter's class."""
@@ -134,5 +145,16 @@ class Calls:
         values = self.each(lambda one: call(**unpack(one), **settings), arguments)
         return {"values": [pack(value) for value in values]}
 
-    def do_aggregate(self, function, items):
-        return {"value": pack(self.function(function)([unpack(item) for item in items]))}
+    def do_items(self, values, items=None):
+        """Adds packed values to a list of them, or begins one."""
+        if items is None:
+            items = len(self.items)
+            self.items[items] = []
+        self.items[items].extend(values)
+        return {"items": items}
+
+    def do_aggregate(self, function, items, metric, seed):
+        """`metric`: the built-in metric whose values the list has; "" for values of process_results."""
+        values = items_of(metric, self.items[items])
+        functions.seed(seed)
+        return {"value": as_json(self.function(function)(values))[0]}

@@ -66,6 +66,10 @@ TEST(TaskErrors, KeysAndTypes) {
   EXPECT_THAT(
       Refusal(With("metric_list: [{metric: rouge, aggregation: mean, hf_evaluate: true}]\n")),
       HasSubstr("evaluate library"));
+  EXPECT_EQ(Refusal(With("output_type: multiple_choice\ndoc_to_choice: [a, b]\n"
+                         "metric_list: [{metric: f1, hf_evaluate: true}]\n")),
+            "")
+      << "the harness calls no metric of a multiple choice";
   EXPECT_THAT(Refusal(With("filter_list: [{name: x, filter: [{fun: y}]}]\n")),
               HasSubstr("a step of a filter"));
   EXPECT_THAT(Refusal("task: t\ntest_split: test\n"), HasSubstr("no dataset_path"));

@@ -46,10 +46,11 @@ inline TaskDefinition CodeTask() {
   return task;
 }
 
-/// Documents "#### 0", "#### 1", ... with one request each.
+/// Documents "#### 0", "#### 1", ... with one request each. `code` is the content of code.json.
 inline void PrepareAnswers(const TaskDefinition& task, int count,
-                           const std::filesystem::path& folder) {
+                           const std::filesystem::path& folder, const Json& code = nullptr) {
   PreparedTaskWriter writer(folder, ToJson(task));
+  if (!code.is_null()) writer.SetCode(code);
   for (int i = 0; i < count; ++i) {
     PreparedDocument document;
     document.doc_id = i;

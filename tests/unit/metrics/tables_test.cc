@@ -37,6 +37,12 @@ TEST(MetricTable, TheDefaultAggregationOfAServedMetricIsServedAndTakesItsValues)
   }
 }
 
+TEST(AggregationTable, AFunctionOfATasksOwnIsNone) {
+  EXPECT_EQ(OwnAggregation("!function /t/utils.f"), "/t/utils.f");
+  EXPECT_EQ(OwnAggregation("mean"), "");
+  EXPECT_THROW(CheckAggregation("!function /t/utils.f"), Error);
+}
+
 TEST(MetricTable, DefaultMetricsAreServedForTheirOutputType) {
   for (const OutputType& type : OutputTypes()) {
     const std::vector<MetricSpec> specs = DefaultMetrics(type.name);

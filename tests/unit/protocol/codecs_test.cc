@@ -194,7 +194,7 @@ TEST(ScoreCodec, ThereAndBack) {
   ScoredDocument score;
   score.doc_id = 3;
   score.filters.push_back({"strict-match", Json{"72"}, Json{{"exact_match", 1.0}}});
-  score.filters.push_back({"pass", Json{{1, "a"}}, Json{{"acc", {0, 1}}}});
+  score.filters.push_back({"pass", Json{{1, "a"}}, Json{{"acc", {0, 1}}}, {}, {{"acc", "gA=="}}});
   score.detail = {{"0", "passed"}};
   const std::string line = ToLine(ToJson(score));
   EXPECT_EQ(ToLine(ToJson(ScoreFromJson(ParseJson(line, "x"), "x"))), line);
@@ -202,6 +202,12 @@ TEST(ScoreCodec, ThereAndBack) {
   wrong["filters"][1]["metrics"] = 3;
   EXPECT_THAT(RefusalOf([&] { ScoreFromJson(wrong, "s:1"); }),
               HasSubstr("s:1: filters[1]: key 'metrics'"));
+  wrong = ToJson(score);
+  for (const Json& python : {Json{{"acc", 1}}, Json("text")}) {
+    wrong["filters"][1]["python"] = python;
+    EXPECT_THAT(RefusalOf([&] { ScoreFromJson(wrong, "s:1"); }),
+                HasSubstr("s:1: filters[1]: key 'python'"));
+  }
 }
 
 TaskDefinition SomeTask() {

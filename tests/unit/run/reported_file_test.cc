@@ -108,5 +108,25 @@ TEST_F(ReportedFileTest, ScoresMustBeThoseOfTheTask) {
               HasSubstr("the metrics of document 3"));
 }
 
+TEST_F(ReportedFileTest, ValuesForAnAggregationOfTheTasksOwnMayBeTexts) {
+  const auto scored = [](int64_t document, const Json& value, const Json& python) {
+    ScoredDocument score;
+    score.doc_id = document;
+    score.filters.push_back({"strict", {"x"}, {{"exact_match", value}}, {}, python});
+    return ToLine(ToJson(score)) + "\n";
+  };
+  const std::string text(100'000, 'x');
+  const std::string file = scored(2, text, nullptr) + scored(3, {"a", 1}, {{"exact_match", text}});
+  EXPECT_THAT(OfScores(file), HasSubstr("the metrics of document 2"));
+  task_.metrics[0].aggregation = "!function /t/utils.f";
+  task_.sources["code"] = Json::object();
+  EXPECT_EQ(OfScores(file), "");
+  EXPECT_THAT(OfScores(scored(2, text, nullptr) + Score(3, {{"zz", text}})),
+              HasSubstr("the metrics of document 3"))
+      << "no value for that aggregation";
+  EXPECT_THAT(OfScores(scored(2, std::string(3 << 20, 'x'), nullptr) + scored(3, 1, nullptr)),
+              HasSubstr("expected at most 2.0 MiB"));
+}
+
 }  // namespace
 }  // namespace evald

@@ -2,14 +2,18 @@
 // ends when nobody waits for it.
 #include "orchestrator/run/task_finisher.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/jsonl.h"
 #include "evald/score.h"
 #include "tests/unit/metrics/fixtures.h"
+#include "tests/unit/support/caught.h"
 #include "tests/unit/support/little_memory.h"
 #include "tests/unit/support/temporary_folder.h"
 
@@ -49,6 +53,36 @@ class TaskFinisherTest : public ::testing::Test {
   // More draws than a processor makes in minutes.
   FinishedTask Endless(const std::string& user) { return Task(user, 40'000, 1'000'000); }
 
+  // A task with process_results g and the aggregation f of this code, and documents with long texts
+  // as values: 3000 are more than go to a process at once.
+  FinishedTask OwnTask(const std::string& code, int documents = 3000) {
+    FinishedTask finished = Task("own", documents, 0);
+    TaskDefinition& task = finished.definition;
+    task.metrics[0].aggregation = "!function /t/utils.f";
+    task.process_results = "/t/utils.g";
+    task.sources["code"] = Json::object();
+    finished.prepared = scratch_.path() / HashHex(code);
+    test::PrepareAnswers(task, documents, finished.prepared,
+                         {{"files", {{"/t/utils.py", "def g(doc, results): return {}\n" + code}}},
+                          {"roots", Json::array()},
+                          {"seed", 1}});
+    std::string scores;
+    for (int i = 0; i < documents; ++i) {
+      ScoredDocument score;
+      score.doc_id = i;
+      score.filters.push_back({"strict", {"x"}, {{"exact_match", fmt::format("{} {}", i, long_)}}});
+      scores += ToLine(ToJson(score)) + "\n";
+    }
+    finished.score_files[0] = {scratch_.path() / "own" / "own.jsonl", HashHex(scores)};
+    test::WriteText(finished.score_files[0].path, scores);
+    return finished;
+  }
+  // Why this host isolates no process; "" if it does.
+  static std::string WhyNoBox(const TaskCodeOptions& options) {
+    return CaughtText([&] { TaskCode started(options); });
+  }
+
+  const std::string long_ = std::string(3000, 'x');
   TemporaryFolder scratch_;
   Loop loop_;
 };
@@ -146,6 +180,42 @@ TEST_F(TaskFinisherTest, TruncatedAnswersAreCountedOnce) {
   const TaskResult result = AggregateFinished(finished);
   EXPECT_EQ(result.texts, 3);
   EXPECT_EQ(result.truncated_answers, 2);
+}
+
+TEST_F(TaskFinisherTest, AnAggregationOfTheTasksOwnGetsTheValuesInOrder) {
+  FinishedTask task = OwnTask("def f(items): return [len(items), items[0], items[-1]]\n");
+  EXPECT_THROW(AggregateFinished(task), Error) << "this host does not run the code of tasks";
+  task.code.allowed = TaskCodeOptions::Allowed::kBoxed;
+  if (const std::string why = WhyNoBox(task.code); !why.empty()) GTEST_SKIP() << why;
+  const TaskResult result = AggregateFinished(task);
+  EXPECT_EQ(result.entry["exact_match,strict"], (Json{3000, "0 " + long_, "2999 " + long_}));
+  EXPECT_EQ(result.entry["exact_match_stderr,strict"], "N/A");
+  EXPECT_EQ(result.entry["sample_len"], 3000);
+}
+
+TEST_F(TaskFinisherTest, AFaultOfAnAggregationIsTheTasksOwn) {
+  FinishedTask task = OwnTask("def f(items): return items['a']\n");
+  task.code.allowed = TaskCodeOptions::Allowed::kBoxed;
+  if (const std::string why = WhyNoBox(task.code); !why.empty()) GTEST_SKIP() << why;
+  const Error error = Caught([&] { AggregateFinished(task); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInput);
+  EXPECT_THAT(error.what(),
+              testing::HasSubstr("task 'sums', metric 'exact_match', filter 'strict': the function "
+                                 "'/t/utils.f': TypeError"));
+  test::WriteText(task.score_files[0].path, "damaged\n");
+  EXPECT_EQ(Caught([&] { AggregateFinished(task); }).kind(), ErrorKind::kInfrastructure);
+}
+
+TEST_F(TaskFinisherTest, AnAggregationWithoutEndEndsWithTheFinisher) {
+  for (const char* code : {"def f(items):\n  while True: pass\n", "while True: pass\n"}) {
+    FinishedTask task = OwnTask(code, 8);
+    task.code.allowed = TaskCodeOptions::Allowed::kBoxed;
+    if (const std::string why = WhyNoBox(task.code); !why.empty()) GTEST_SKIP() << why;
+    const int64_t until = MonotonicMicros() + 3'000'000;
+    const auto stopped = [&] { return MonotonicMicros() > until; };
+    EXPECT_THAT(CaughtText([&] { AggregateFinished(task, stopped); }, ErrorKind::kInfrastructure),
+                testing::HasSubstr("the task's code was stopped"));
+  }
 }
 
 TEST_F(TaskFinisherTest, WhatIsUnderWayEndsWithTheFinisher) {

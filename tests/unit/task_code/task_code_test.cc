@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "datasets/task_files.h"
 #include "evald/error.h"
@@ -53,7 +56,7 @@ TEST_F(TaskCodeTest, ScoresDocuments) {
   REQUIRE_CODE(code);
   code->Load(Function("f"), 1);
   const auto score = [&](TaskCode::Results form, const std::vector<Json>& results) {
-    return code->ProcessResults(Function("f"), {{"n", 3}}, nullptr, results, form);
+    return code->ProcessResults(Function("f"), {{"n", 3}}, nullptr, results, form).values;
   };
   EXPECT_EQ(score(TaskCode::Results::kTexts, {"a"}), (Json{{"n", 4}, {"kind", "str"}}));
   EXPECT_EQ(
@@ -72,6 +75,50 @@ TEST_F(TaskCodeTest, ACallWithoutEndEnds) {
   EXPECT_THAT(CaughtText(call, ErrorKind::kInput), HasSubstr("takes longer than task code may"));
 }
 
+TEST_F(TaskCodeTest, AggregationsGetValuesAsTheyWere) {
+  const std::string text =
+      "def f(doc, results): return {'pair': (results[0], 1), 'plain': [1], 'other': (2,)}\n"
+      "def g(items):\n"
+      "    assert all(type(item) is tuple for item in items)\n"
+      "    return ''.join(text for text, one in items)\n";
+  const auto scoring = Start(text);
+  REQUIRE_CODE(scoring);
+  scoring->Load(Function("f"), 1);
+  const auto aggregating = Start(text);  // scores are aggregated in another process
+  EXPECT_EQ(aggregating->Load(Function("g"), 1), "");
+  TaskCode::Items items;
+  for (const char* answer : {"a", "b", "c"}) {
+    const TaskCode::Metrics metrics =
+        scoring->ProcessResults(Function("f"), Json::object(), nullptr, {answer},
+                                TaskCode::Results::kTexts, {"pair", "plain", "absent"});
+    EXPECT_EQ(metrics.values,
+              (Json{{"pair", {answer, 1}}, {"plain", {1}}, {"other", Json::array({2})}}));
+    ASSERT_EQ(metrics.python.size(), 1u);
+    const Json packed = Json::array({metrics.values["pair"], metrics.python["pair"]});
+    aggregating->AddItems(Function("g"), Json::array({packed}), &items);
+  }
+  EXPECT_EQ(aggregating->Aggregate(Function("g"), items, "", 1), "abc");
+}
+
+TEST_F(TaskCodeTest, ACallThatIsStoppedEndsSoon) {
+  const auto code = Start("def g(items):\n    while True: pass\n", 600);
+  REQUIRE_CODE(code);
+  code->Load(Function("g"), 1);
+  TaskCode::Items items;
+  code->AddItems(Function("g"), Json::array({Json::array({1})}), &items);
+  std::atomic<bool> stopped{false};
+  code->StopWhen([&] { return stopped.load(); });
+  std::thread soon([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    stopped = true;
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  const auto call = [&] { code->Aggregate(Function("g"), items, "acc", 1); };
+  EXPECT_THAT(CaughtText(call, ErrorKind::kInfrastructure), HasSubstr("was stopped"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  soon.join();
+}
+
 TEST_F(TaskCodeTest, EveryFileThatWasHandedOverOrSoughtIsKnown) {
   const auto code = Start(
       "import os\nHERE = os.path.dirname(__file__)\n"
@@ -82,8 +129,9 @@ TEST_F(TaskCodeTest, EveryFileThatWasHandedOverOrSoughtIsKnown) {
   for (int byte = 0; byte < 256; ++byte) bytes += static_cast<char>(byte);
   std::ofstream(folder_ / "bytes.bin") << bytes;
   code->Load(Function("f"), 1);
-  const Json metrics = code->ProcessResults(Function("f"), Json::object(), nullptr, {"a"},
-                                            TaskCode::Results::kTexts);
+  const Json metrics =
+      code->ProcessResults(Function("f"), Json::object(), nullptr, {"a"}, TaskCode::Results::kTexts)
+          .values;
   EXPECT_EQ(metrics, (Json{{"x", 256}}));
   EXPECT_EQ(code->handed().at((folder_ / "bytes.bin").string()), bytes);
   const Json used = code->Used();
