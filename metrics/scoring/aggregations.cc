@@ -117,6 +117,11 @@ Aggregated Aggregate(const std::string& name, const MetricValues& values, int bo
   return FindAggregation(name)->aggregate(values, {bootstrap_iters, stopped});
 }
 
+bool TakesTexts(const std::string& name) {
+  const Aggregation* const known = FindAggregation(name);
+  return known != nullptr && known->takes == ValueForm::kTexts;
+}
+
 bool IsBootstrapped(const std::string& name) {
   const Aggregation* const known = FindAggregation(name);
   return known != nullptr && known->bootstraps;

@@ -33,6 +33,9 @@ void CheckAggregates(const std::string& name, const std::string& metric, ValueFo
 Aggregated Aggregate(const std::string& name, const MetricValues& values, int bootstrap_iters,
                      const std::function<bool()>& stopped = nullptr);
 
+/// Whether the aggregation takes texts, not numbers. False for an unknown aggregation.
+bool TakesTexts(const std::string& name);
+
 /// Whether the aggregation's standard error is bootstrapped. False for an unknown aggregation.
 bool IsBootstrapped(const std::string& name);
 

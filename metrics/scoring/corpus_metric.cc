@@ -7,7 +7,7 @@
 
 #include "base/jsonl.h"
 #include "evald/error.h"
-#include "metrics/scoring/answer_error.h"
+#include "metrics/scoring/statistics.h"
 #include "python/str.h"
 
 namespace evald {
@@ -74,8 +74,8 @@ std::vector<CorpusText> CorpusOf(const MetricValues& values) {
 // Statistics of all documents, each with its first `count` references.
 class Statistics {
  public:
-  Statistics(const std::vector<CorpusText>& corpus, const CorpusMetric& metric)
-      : corpus_(corpus), metric_(metric) {
+  Statistics(const std::vector<CorpusText>& corpus, const CorpusMetric& metric, const Draws& draws)
+      : corpus_(corpus), metric_(metric), draws_(draws) {
     for (const CorpusText& text : corpus) counts_.push_back(text.references.size());
     for (const size_t count : counts_) {
       if (!tables_.contains(count)) tables_[count] = TableOf(count);
@@ -101,6 +101,7 @@ class Statistics {
     Table table(corpus_.size());
     for (size_t i = 0; i < corpus_.size(); ++i) {
       if (counts_[i] < count) continue;
+      ThrowIfStopped(draws_.stopped);
       std::vector<std::string> references;
       for (size_t r = 0; r < count; ++r) {
         const Json& reference = *corpus_[i].references[r];
@@ -113,6 +114,7 @@ class Statistics {
 
   const std::vector<CorpusText>& corpus_;
   const CorpusMetric& metric_;
+  const Draws& draws_;
   std::vector<size_t> counts_;  // of references, by document
   std::map<size_t, Table> tables_;
 };
@@ -122,7 +124,7 @@ class Statistics {
 Aggregated AggregateCorpus(const MetricValues& values, const Draws& draws,
                            const CorpusMetric& metric) {
   const std::vector<CorpusText> corpus = CorpusOf(values);
-  const Statistics statistics(corpus, metric);
+  const Statistics statistics(corpus, metric, draws);
   return Bootstrapped([&](const std::vector<size_t>& items) { return statistics.ScoreOf(items); },
                       corpus.size(), draws);
 }

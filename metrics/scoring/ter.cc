@@ -1,6 +1,8 @@
 // ter: sacrebleu's corpus_ter with its defaults, which follow Tercom (Snover et al. 2006): the
 // least number of edits that a search finds, where moving a sequence of words is one edit, over the
 // length of the reference. Lower case; words are what white space separates.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,6 +22,8 @@ constexpr int64_t kDistanceMax =
     50;                    // between a sequence's place in the answer and in the reference
 constexpr int kBeam = 25;  // cells on each side of the diagonal
 constexpr int kCandidatesMax = 1000;  // moves that are tried
+// Not sacrebleu's: texts so long that the search would take more than some seconds are refused.
+constexpr size_t kWordsMax = 20'000;
 
 using Words = std::u32string;
 
@@ -33,18 +37,27 @@ struct Alignment {
 };
 
 // The distances between prefixes of an answer and of the reference. Each answer is of the same
-// length. Rows of words that are as in the last answer are not computed again.
+// length. Rows of words that are as in the last answer are not computed again. A row holds the
+// cells near the diagonal; all others are infinitely far.
 class EditTable {
  public:
   EditTable(const Words& reference, size_t answer_size)
       : reference_(reference), rows_(answer_size + 1) {
-    for (auto& row : rows_) row.resize(reference.size() + 1);
+    const auto columns = static_cast<int64_t>(reference.size()) + 1;
+    rows_[0].cells.resize(reference.size() + 1);
     for (size_t j = 0; j <= reference.size(); ++j) {
-      rows_[0][j] = {static_cast<int>(j), Edit::kInsert};
+      rows_[0].cells[j] = {static_cast<int>(j), Edit::kInsert};
     }
     if (answer_size == 0) return;
-    ratio_ = static_cast<double>(reference.size()) / static_cast<double>(answer_size);
-    if (kBeam < ratio_ / 2) beam_ = static_cast<int64_t>(std::ceil(ratio_ / 2 + kBeam));
+    const double ratio = static_cast<double>(reference.size()) / static_cast<double>(answer_size);
+    int64_t beam = kBeam;
+    if (kBeam < ratio / 2) beam = static_cast<int64_t>(std::ceil(ratio / 2 + kBeam));
+    for (size_t i = 1; i <= answer_size; ++i) {
+      const auto diagonal = static_cast<int64_t>(std::floor(static_cast<double>(i) * ratio));
+      rows_[i].first = std::max<int64_t>(0, diagonal - beam);
+      const int64_t end = i == answer_size ? columns : std::min(columns, diagonal + beam);
+      rows_[i].cells.resize(static_cast<size_t>(std::max<int64_t>(0, end - rows_[i].first)));
+    }
   }
 
   int Distance(const Words& answer) {
@@ -52,14 +65,14 @@ class EditTable {
     while (same < last_.size() && last_[same] == answer[same]) ++same;
     for (size_t i = same + 1; i <= answer.size(); ++i) Fill(i, answer);
     last_ = answer;
-    return rows_.back().back().cost;
+    return rows_.back().cells.back().cost;
   }
 
   // Of the last answer. Insertions and deletions are those that make the answer from the reference.
   Alignment Align() const {
     std::vector<Edit> edits;
     for (size_t i = last_.size(), j = reference_.size(); i > 0 || j > 0;) {
-      const Edit edit = rows_[i][j].edit;
+      const Edit edit = rows_[i].At(static_cast<int64_t>(j)).edit;
       if (edit == Edit::kNone) throw Error(ErrorKind::kInput, "ter: no alignment in the beam");
       edits.push_back(edit);
       if (edit != Edit::kInsert) --i;
@@ -89,24 +102,34 @@ class EditTable {
     int cost = kFar;
     Edit edit = Edit::kNone;
   };
+  struct Row {
+    int64_t first = 0;  // the column of the first cell
+    std::vector<Cell> cells;
+
+    Cell At(int64_t column) const {
+      const int64_t at = column - first;
+      return at >= 0 && at < static_cast<int64_t>(cells.size()) ? cells[static_cast<size_t>(at)]
+                                                                : Cell();
+    }
+  };
 
   void Fill(size_t i, const Words& answer) {
-    std::vector<Cell>& row = rows_[i];
-    const std::vector<Cell>& above = rows_[i - 1];
-    std::fill(row.begin(), row.end(), Cell());
-    const auto diagonal = static_cast<int64_t>(std::floor(static_cast<double>(i) * ratio_));
-    const auto columns = static_cast<int64_t>(row.size());
-    const int64_t first = std::max<int64_t>(0, diagonal - beam_);
-    const int64_t end = i == answer.size() ? columns : std::min(columns, diagonal + beam_);
-    for (auto j = static_cast<size_t>(first); j < static_cast<size_t>(std::max(first, end)); ++j) {
+    Row& row = rows_[i];
+    const Row& above = rows_[i - 1];
+    Cell left;
+    for (size_t at = 0; at < row.cells.size(); ++at) {
+      const int64_t j = row.first + static_cast<int64_t>(at);
+      Cell& cell = row.cells[at];
+      cell = Cell();
       if (j == 0) {
-        row[0] = {above[0].cost + 1, Edit::kDelete};
-        continue;
+        cell = {above.At(0).cost + 1, Edit::kDelete};
+      } else {
+        const bool same = answer[i - 1] == reference_[static_cast<size_t>(j) - 1];
+        Improve(&cell, above.At(j - 1).cost + (same ? 0 : 1), same ? Edit::kKeep : Edit::kReplace);
+        Improve(&cell, above.At(j).cost + 1, Edit::kDelete);
+        Improve(&cell, left.cost + 1, Edit::kInsert);
       }
-      const bool same = answer[i - 1] == reference_[j - 1];
-      Improve(&row[j], above[j - 1].cost + (same ? 0 : 1), same ? Edit::kKeep : Edit::kReplace);
-      Improve(&row[j], above[j].cost + 1, Edit::kDelete);
-      Improve(&row[j], row[j - 1].cost + 1, Edit::kInsert);
+      left = cell;
     }
   }
 
@@ -115,9 +138,7 @@ class EditTable {
   }
 
   const Words& reference_;
-  std::vector<std::vector<Cell>> rows_;  // [answer's words + 1][reference's words + 1]
-  double ratio_ = 1;
-  int64_t beam_ = kBeam;
+  std::vector<Row> rows_;  // [answer's words + 1]
   Words last_;
 };
 
@@ -229,6 +250,12 @@ class Mover {
   std::optional<Candidate> best_;
 };
 
+void RequireShort(size_t words) {
+  if (words <= kWordsMax) return;
+  throw Error(ErrorKind::kInput, fmt::format("ter: found a text of {} words, expected at most {}",
+                                             words, kWordsMax));
+}
+
 // The least edits to any reference, and the references' mean length.
 std::vector<double> TerStatistics(const std::string& answer,
                                   const std::vector<std::string>& references) {
@@ -238,6 +265,7 @@ std::vector<double> TerStatistics(const std::string& answer,
   double edits = std::numeric_limits<double>::infinity(), length = 0;
   for (const std::string& reference : references) {
     const Words known = numbers.Of(WordsOf(python::Lower(reference)));
+    RequireShort(std::max(words.size(), known.size()));
     length += static_cast<double>(known.size());
     const int found =
         known.empty() ? static_cast<int>(words.size()) : Mover(known, words.size()).Edits(words);

@@ -109,15 +109,22 @@ class SoundFile {
         Refuse(fmt::format("the metrics of document {} have {} bytes, expected at most {}",
                            score.doc_id, bytes, most));
       }
+    }
+    for (const FilterScore& filter : score.filters) {
       for (const auto& [metric, value] : filter.metrics.items())
         RequireValue(score.doc_id, metric, value);
     }
   }
 
-  // What is kept until the task is finished. Values that go to the task's own aggregations, which
-  // may be texts, are not: ReadNumbers bounds them.
+  // What is kept until the task is finished. Texts, and values that go to the task's own
+  // aggregations, which may be texts, are not: ReadNumbers bounds them.
   ScoredDocument Kept(ScoredDocument score) const {
     if (own_) DropItems(file_.definition, &score);
+    for (FilterScore& filter : score.filters) {
+      for (auto& [metric, value] : filter.metrics.items()) {
+        if (TakesTexts(AggregationFor(file_.definition, metric))) value = nullptr;
+      }
+    }
     return score;
   }
 
@@ -125,7 +132,7 @@ class SoundFile {
   void RequireValue(int64_t document, const std::string& metric, Json value) const {
     const std::string aggregation = AggregationFor(file_.definition, metric);
     if (own_ && !OwnAggregation(aggregation).empty()) return;  // takes anything
-    const bool pair = value.is_array() && value.size() == 2;
+    const bool pair = value.is_array() && value.size() == 2 && !TakesTexts(aggregation);
     if (pair && value[1] == 0) value[1] = 1;  // nothing to divide by, in this document alone
     if (pair && value[1].is_array()) {        // a number for each choice
       const auto requests = static_cast<size_t>(RequestsOf(document)), numbers = value[1].size();
