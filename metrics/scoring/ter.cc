@@ -22,8 +22,9 @@ constexpr int64_t kDistanceMax =
     50;                    // between a sequence's place in the answer and in the reference
 constexpr int kBeam = 25;  // cells on each side of the diagonal
 constexpr int kCandidatesMax = 1000;  // moves that are tried
-// Not sacrebleu's: texts so long that the search would take more than some seconds are refused.
-constexpr size_t kWordsMax = 20'000;
+// Not sacrebleu's: texts so long that the search may take more than some seconds are refused. The
+// cells of one table, of which the search fills one for each move:
+constexpr size_t kCellsMax = 1'000'000;
 
 using Words = std::u32string;
 
@@ -250,10 +251,13 @@ class Mover {
   std::optional<Candidate> best_;
 };
 
-void RequireShort(size_t words) {
-  if (words <= kWordsMax) return;
-  throw Error(ErrorKind::kInput, fmt::format("ter: found a text of {} words, expected at most {}",
-                                             words, kWordsMax));
+void RequireShort(size_t answer, size_t reference) {
+  if (2 * kBeam * answer + reference <= kCellsMax) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("ter: an answer of {} words and a reference of {} words are too long: "
+                          "found {} times the answer's words plus the reference's {}, expected at "
+                          "most {}",
+                          answer, reference, 2 * kBeam, 2 * kBeam * answer + reference, kCellsMax));
 }
 
 // The least edits to any reference, and the references' mean length.
@@ -265,7 +269,7 @@ std::vector<double> TerStatistics(const std::string& answer,
   double edits = std::numeric_limits<double>::infinity(), length = 0;
   for (const std::string& reference : references) {
     const Words known = numbers.Of(WordsOf(python::Lower(reference)));
-    RequireShort(std::max(words.size(), known.size()));
+    RequireShort(words.size(), known.size());
     length += static_cast<double>(known.size());
     const int found =
         known.empty() ? static_cast<int>(words.size()) : Mover(known, words.size()).Edits(words);

@@ -46,9 +46,10 @@ std::string VerdictText(const Verdict& verdict) {
   std::string text;
   if (!verdict.comparisons.empty()) text += ComparisonsText(verdict);
   for (const std::string& metric : verdict.undirected) {
-    text += fmt::format("{}: not compared: higher_is_better of neither side says which value is "
-                        "better\n",
-                        metric);
+    text += fmt::format(
+        "{}: not compared: higher_is_better of neither side says which value is "
+        "better\n",
+        metric);
   }
   if (verdict.gates.empty()) return text;
   std::vector<TextRow> rows = {{"Gate", "Tier", "Value", "Baseline", "Outcome"}};

@@ -31,6 +31,17 @@ doc_to_target: "{{n}}"
 process_results: !function utils.results
 metric_list: [{metric: pair, aggregation: !function utils.pairs}]
 """
+CORPUS_TASK = """\
+task: corpus
+dataset_path: json
+dataset_kwargs: {data_files: {test: corpus.jsonl}}
+output_type: generate_until
+test_split: test
+doc_to_text: "{{n}}: {{text[:20]}}"
+doc_to_target: "{{text}}"
+generation_kwargs: {until: ["\\n"], max_gen_toks: 16}
+metric_list: [{metric: bleu}, {metric: chrf}, {metric: ter}]
+"""
 CODED_FUNCTIONS = """
 import time
 def results(doc, results):
@@ -254,6 +265,20 @@ class TwoHosts(Agents):
         self.start_agent("north", "--task-code", '{"allowed": "allow"}', devices="cpu:0,cpu:1")
         self.wait_host("north")
         run = self.finished(self.submit_to_all("north", engine={**self.ENGINE, "delay_ms": 150}, **coded))
+        self.check((scores(plain), self.samples(self.folder / "plain" / "p")), run)
+        self.assertIn("score", {event["name"] for event in self.hosts_of(run)["north"]})
+
+    def test_scores_of_another_host_hold_texts_for_corpus_metrics(self):
+        rows = [{"n": i, "text": f"line {i} of " + "many words " * 1000} for i in range(120)]
+        (self.tasks / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (self.tasks / "corpus.yaml").write_text(CORPUS_TASK)
+        corpus = {"tasks": ["corpus"]}
+        plain = self.run_done(self.write_config(**corpus, engine={"name": "emulated"}, output={"dir": "plain", "name": "p"}))
+        self.assertGreater(plain["results"]["corpus"]["chrf,none"], 0)
+        self.serve(**self.make_access(), output_dir="runs-of-the-service", metrics={"processes": 1})
+        self.start_agent("north", devices="cpu:0,cpu:1")
+        self.wait_host("north")
+        run = self.finished(self.submit_to_all("north", engine={**self.ENGINE, "delay_ms": 150}, **corpus))
         self.check((scores(plain), self.samples(self.folder / "plain" / "p")), run)
         self.assertIn("score", {event["name"] for event in self.hosts_of(run)["north"]})
 
