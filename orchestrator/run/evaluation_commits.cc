@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/fail_point.h"
+#include "base/log.h"
 #include "base/names.h"
 #include "orchestrator/run/evaluation_scheduling.h"
 #include "orchestrator/run/run_results.h"
