@@ -1,16 +1,22 @@
 #include "orchestrator/run/task_finisher.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <thread>
 
+#include "base/text.h"
 #include "evald/error.h"
 #include "metrics/aggregate.h"
 #include "metrics/line_index.h"
 #include "metrics/own_aggregations.h"
+#include "metrics/filter_support.h"
 #include "metrics/scorer.h"
+#include "metrics/scoring/aggregations.h"
 #include "metrics/scoring/statistics.h"
 #include "orchestrator/report/results.h"
 #include "prepared/prepared_task.h"
@@ -49,8 +55,25 @@ Json FallbacksOf(const std::vector<ScoredDocument>& scores) {
   return counts.empty() ? Json::object() : Json(counts);
 }
 
+// Texts that a task's corpus metrics take, all documents together.
+constexpr uint64_t kTextBytesMax = uint64_t{1} << 30;
+
+// Leaves null in place of texts. Returns their bytes.
+uint64_t DropTexts(const TaskDefinition& task, ScoredDocument* score) {
+  uint64_t bytes = 0;
+  for (FilterScore& filter : score->filters) {
+    for (auto& [metric, value] : filter.metrics.items()) {
+      if (!TakesTexts(AggregationFor(task, metric))) continue;
+      bytes += BytesOf(value);
+      value = nullptr;
+    }
+  }
+  return bytes;
+}
+
 struct Aggregated {
   std::vector<ScoredDocument> numbers;  // one for each document
+  std::atomic<uint64_t> text_bytes{0};  // beyond kTextBytesMax, texts are left out
   int64_t undefined = 0;                // documents with an answer that has undefined numbers
   int64_t texts = 0, truncated = 0;     // generated answers, and those that ran into max_gen_toks
 };
@@ -62,6 +85,10 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggrega
   const Readers<ScoreReader> scores(task.score_files, task.score_of, stopped);
   const Readers<GenerationReader> generations(task.generation_files, task.generation_of, stopped);
   const bool own = HasOwnAggregations(task.definition);
+  const std::vector<MetricSpec>& metrics = task.definition.metrics;
+  const bool has_texts =
+      std::any_of(metrics.begin(), metrics.end(),
+                  [](const MetricSpec& spec) { return TakesTexts(spec.aggregation); });
   out->numbers.resize(task.score_of.size());
 
   // By document; written by one thread at a time, and once for each filter
@@ -73,8 +100,15 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggrega
     ThrowIfStopped(stopped);
     const auto at = static_cast<size_t>(document);
     ScoredDocument score = scores[task.score_of.at(at)].ReadNumbers(document);
-    out->numbers[at] = score;
-    if (own) DropItems(task.definition, &out->numbers[at]);
+    if (!out->numbers[at].filters.empty()) return score;
+    ScoredDocument kept = score;
+    if (own) DropItems(task.definition, &kept);
+    if (has_texts) {
+      ScoredDocument without_texts = kept;
+      const uint64_t bytes = DropTexts(task.definition, &without_texts);
+      if ((out->text_bytes += bytes) > kTextBytesMax) kept = std::move(without_texts);
+    }
+    out->numbers[at] = std::move(kept);
     return score;
   };
   source.filtered = [&](int64_t document, const std::string& filter) {
@@ -141,6 +175,12 @@ TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
   TaskResult result;
   Aggregated found;
   ReadingOwnFiles([&] { result.hash = PutSamples(task, stopped, &found); });
+  if (found.text_bytes > kTextBytesMax) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("targets and answers of its corpus metrics have {} in all, expected at "
+                            "most {}",
+                            HumanBytes(found.text_bytes), HumanBytes(kTextBytesMax)));
+  }
   const std::unique_ptr<OwnAggregations> own = OwnOf(task, stopped);
   result.entry =
       AggregateTask(task.definition, found.numbers, task.bootstrap_iters, stopped, own.get());
