@@ -71,7 +71,7 @@ uint64_t DropTexts(const TaskDefinition& task, ScoredDocument* score) {
   return bytes;
 }
 
-struct Aggregated {
+struct Gathered {
   std::vector<ScoredDocument> numbers;  // one for each document
   std::atomic<uint64_t> text_bytes{0};  // beyond kTextBytesMax, texts are left out
   int64_t undefined = 0;                // documents with an answer that has undefined numbers
@@ -79,7 +79,7 @@ struct Aggregated {
 };
 
 // Writes the samples to disk and returns their hash.
-std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggregated* out) {
+std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Gathered* out) {
   const PreparedTask prepared(task.prepared);
   const Scorer scorer(task.definition, nullptr);
   const Readers<ScoreReader> scores(task.score_files, task.score_of, stopped);
@@ -173,7 +173,7 @@ std::unique_ptr<OwnAggregations> OwnOf(const FinishedTask& task, const Stopped& 
 TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
   ThrowIfStopped(stopped);
   TaskResult result;
-  Aggregated found;
+  Gathered found;
   ReadingOwnFiles([&] { result.hash = PutSamples(task, stopped, &found); });
   if (found.text_bytes > kTextBytesMax) {
     throw Error(ErrorKind::kInput,
