@@ -117,10 +117,13 @@ void WriteFileAtomic(const fs::path& path, std::string_view content) {
 
 void WriteOutput(const fs::path& path, std::string_view content) {
   struct stat info{};
-  const bool is_link = ::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
-  if (is_link && info.st_uid != ::geteuid() && info.st_uid != 0) {
+  fs::path at;
+  for (const fs::path& part : path) {
+    at /= part;
+    const bool is_link = ::lstat(at.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
+    if (!is_link || info.st_uid == ::geteuid() || info.st_uid == 0) continue;
     throw Error(ErrorKind::kUsage,
-                fmt::format("{}: is a symbolic link of user {}", path.string(), info.st_uid),
+                fmt::format("{}: is a symbolic link of user {}", at.string(), info.st_uid),
                 "write to a folder in which only you make files");
   }
   const bool there = ::stat(path.c_str(), &info) == 0;

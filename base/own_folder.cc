@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <optional>
 #include <vector>
@@ -118,35 +119,64 @@ bool IsAboveHome(const fs::path& folder) {
   return end == folder.end();
 }
 
-// Checks the folders above, by their written names and with links followed. A user who may write to
-// one of them could exchange the folder later.
-void CheckWay(const fs::path& folder, const fs::path& way, std::string_view remedy) {
+// Checks a folder on the way to `folder`: `at`, which is no link.
+void CheckFolderAbove(const fs::path& folder, const fs::path& at, const struct stat& info,
+                      bool* others_make_folders, std::string_view remedy) {
+  const bool trusted = IsTrusted(info.st_uid) || (!*others_make_folders && IsAboveHome(at));
+  if (!trusted) {
+    Refuse(folder,
+           fmt::format("lies below {}, which belongs to user {}; expected {} or root", at.string(),
+                       info.st_uid, ::geteuid()),
+           remedy);
+  }
+  const std::string others = OthersWhoMayWrite(at, info);
+  *others_make_folders = !others.empty();
+  if (others.empty() || (info.st_mode & S_ISVTX) != 0) return;
+  if ((info.st_mode & S_IWOTH) == 0 && IsAboveHome(at)) return;
+  Refuse(folder,
+         fmt::format("lies below {}, where {} may rename it ({} without the sticky bit)",
+                     at.string(), others, Mode(info)),
+         remedy);
+}
+
+// Checks all folders and links on the way to `folder`, in the order in which the kernel follows
+// them. A user who may write to one of the folders, or owns a link in a folder where all make
+// files, could exchange `folder` later.
+void CheckWay(const fs::path& folder, std::string_view remedy) {
+  constexpr int kLinksMax = 40;  // the kernel's
+  const fs::path way = folder.parent_path();
+  std::deque<fs::path> left(way.begin(), way.end());
   bool others_make_folders = false;  // in the folder before this one
+  int links = 0;
   fs::path at;
-  for (const fs::path& part : way) {
-    at /= part;
+  while (!left.empty()) {
+    const fs::path part = left.front();
+    left.pop_front();
+    const fs::path before = at;
+    at = part == ".." ? at.parent_path() : part.is_absolute() || at.empty() ? part : at / part;
     struct stat info{};
+    if (part.empty() || part == ".") {
+      at = before;
+      continue;
+    }
     if (::lstat(at.c_str(), &info) != 0)
       Refuse(folder, fmt::format("{}: {}", at.string(), std::strerror(errno)), remedy);
-    const bool trusted = IsTrusted(info.st_uid) || (!others_make_folders && IsAboveHome(at));
-    if (!trusted && (others_make_folders || !S_ISLNK(info.st_mode))) {
+    if (!S_ISLNK(info.st_mode)) {
+      CheckFolderAbove(folder, at, info, &others_make_folders, remedy);
+      continue;
+    }
+    if (others_make_folders && !IsTrusted(info.st_uid)) {
       Refuse(folder,
              fmt::format("lies below {}, which belongs to user {}; expected {} or root",
                          at.string(), info.st_uid, ::geteuid()),
              remedy);
     }
-    if (S_ISLNK(info.st_mode)) {
-      others_make_folders = false;
-      continue;
-    }
-    const std::string others = OthersWhoMayWrite(at, info);
-    others_make_folders = !others.empty();
-    if (others.empty() || (info.st_mode & S_ISVTX) != 0) continue;
-    if ((info.st_mode & S_IWOTH) == 0 && IsAboveHome(at)) continue;
-    Refuse(folder,
-           fmt::format("lies below {}, where {} may rename it ({} without the sticky bit)",
-                       at.string(), others, Mode(info)),
-           remedy);
+    std::error_code error;
+    const fs::path target = fs::read_symlink(at, error);
+    if (error || ++links > kLinksMax)
+      Refuse(folder, fmt::format("{}: cannot be followed", at.string()), remedy);
+    left.insert(left.begin(), target.begin(), target.end());
+    at = before;
   }
 }
 
@@ -213,11 +243,7 @@ UniqueFd Own(const fs::path& given, std::string_view remedy) {
     if (!fd && errno != ENOENT) break;
   }
   CheckOwn(folder, fd.get(), remedy);
-  CheckWay(folder, folder.parent_path(), remedy);
-  std::error_code error;
-  const fs::path real = fs::canonical(folder.parent_path(), error);
-  if (error) Refuse(folder, error.message(), remedy);
-  if (real != folder.parent_path()) CheckWay(folder, real, remedy);
+  CheckWay(folder, remedy);
   return fd;
 }
 

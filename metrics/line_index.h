@@ -21,7 +21,7 @@ namespace evald {
 /// hosts write such files too, and a value of two bytes of text takes about 100 bytes when parsed.
 inline constexpr JsonLineLimits kRunLineLimits = {.bytes = kScoreBytesMax, .values = 100'000};
 /// The metrics of one document under one filter, as text.
-inline constexpr uint64_t kNumbersBytesMax = uint64_t{2} << 20;
+inline constexpr uint64_t kNumbersBytesMax = uint64_t{8} << 20;
 
 /// The lines of a JSON Lines file by document. The file is mapped and read once; then only the
 /// place of each line is kept, so memory does not grow with the length of the lines. Immutable; any

@@ -15,7 +15,7 @@ namespace {
 
 // One document of a corpus. A reference that is null does not count, but has its place.
 struct CorpusText {
-  std::string answer;
+  const std::string* answer;
   std::vector<const Json*> references;
 };
 
@@ -24,7 +24,7 @@ struct CorpusText {
                                              ToLine(found).substr(0, 200), expected));
 }
 
-std::string AnswerOf(const Json& value, bool in_list) {
+const std::string* AnswerOf(const Json& value, bool in_list) {
   if (value.is_array() != in_list) {
     Refuse("the answer", value,
            in_list ? "a list of one text, as in the first document"
@@ -33,7 +33,7 @@ std::string AnswerOf(const Json& value, bool in_list) {
   if (in_list && value.size() != 1) Refuse("the answer", value, "one text");
   const Json& text = in_list ? value[0] : value;
   if (!text.is_string()) Refuse("the answer", value, "a text");
-  return text.get<std::string>();
+  return text.get_ptr<const std::string*>();
 }
 
 std::vector<const Json*> ReferencesOf(const Json& value, bool in_list) {
@@ -107,7 +107,7 @@ class Statistics {
         const Json& reference = *corpus_[i].references[r];
         if (reference.is_string()) references.push_back(reference.get<std::string>());
       }
-      table[i] = metric_.statistics(corpus_[i].answer, references);
+      table[i] = metric_.statistics(*corpus_[i].answer, references);
     }
     return table;
   }

@@ -60,7 +60,8 @@ std::string TextOf(const Json& object, const char* name) {
 std::string ScoreText(const Json& run) {
   std::vector<std::string> parts;
   for (const auto& [task, score] : run.at("scores").items()) {
-    const Json& value = score.at("value");
+    // null: the task has no score that is a number
+    const Json value = score.is_object() ? score.value("value", Json()) : Json();
     if (value.is_number())
       parts.push_back(fmt::format("{} {:.4f}", ForTerminal(task), value.get<double>()));
   }

@@ -12,9 +12,9 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/aggregate.h"
+#include "metrics/filter_support.h"
 #include "metrics/line_index.h"
 #include "metrics/own_aggregations.h"
-#include "metrics/filter_support.h"
 #include "metrics/scorer.h"
 #include "metrics/scoring/aggregations.h"
 #include "metrics/scoring/statistics.h"
@@ -56,7 +56,7 @@ Json FallbacksOf(const std::vector<ScoredDocument>& scores) {
 }
 
 // Texts that a task's corpus metrics take, all documents together.
-constexpr uint64_t kTextBytesMax = uint64_t{1} << 30;
+constexpr uint64_t kTextBytesMax = uint64_t{256} << 20;
 
 // Leaves null in place of texts. Returns their bytes.
 uint64_t DropTexts(const TaskDefinition& task, ScoredDocument* score) {
@@ -86,9 +86,9 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Gathere
   const Readers<GenerationReader> generations(task.generation_files, task.generation_of, stopped);
   const bool own = HasOwnAggregations(task.definition);
   const std::vector<MetricSpec>& metrics = task.definition.metrics;
-  const bool has_texts =
-      std::any_of(metrics.begin(), metrics.end(),
-                  [](const MetricSpec& spec) { return TakesTexts(spec.aggregation); });
+  const bool has_texts = std::any_of(metrics.begin(), metrics.end(), [](const MetricSpec& spec) {
+    return TakesTexts(spec.aggregation);
+  });
   out->numbers.resize(task.score_of.size());
 
   // By document; written by one thread at a time, and once for each filter

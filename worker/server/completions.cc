@@ -182,6 +182,9 @@ std::string FinishReasonOf(const Json& choice) {
 
 Completion ParseWhole(std::string_view body) {
   const Json json = ParseReply(body);
+  if (json.is_object() && json.contains("error") && !json["error"].is_null()) {
+    throw Error(ErrorKind::kInput, "the server's reply has an error: " + ErrorText(body));
+  }
   const auto choices = Field<std::vector<Json>>(json, "choices", kWhere);
   const int64_t index = choices.size() == 1 ? FieldOr<int64_t>(choices[0], "index", 0, kWhere) : -1;
   if (index != 0) {

@@ -162,6 +162,21 @@ TEST_F(OwnFolder, BelowAFolderThatAnotherUserMayRenameItIsRefused) {
   EXPECT_EQ(ErrorOf(shared / "evald"), "") << "root's group";
 }
 
+TEST_F(OwnFolder, EveryLinkOnTheWayIsChecked) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's folder";
+  const fs::path theirs = Make("theirs", 0755, kOther), mine = Make("mine", 0700);
+  fs::create_directory_symlink(mine, theirs / "inner");
+  fs::create_directory_symlink(theirs / "inner", scratch_ / "outer");
+  EXPECT_THAT(ErrorOf(scratch_ / "outer" / "evald"),
+              HasSubstr("theirs, which belongs to user 12345"));
+  fs::create_directory_symlink("mine", scratch_ / "plain");
+  fs::create_directory_symlink("../" + scratch_.path().filename().string() + "/plain",
+                               scratch_ / "twice");
+  EXPECT_EQ(ErrorOf(scratch_ / "twice" / "evald"), "");
+  fs::create_directory_symlink("loop", scratch_ / "loop");
+  EXPECT_NE(ErrorOf(scratch_ / "loop" / "evald"), "");
+}
+
 TEST_F(OwnFolder, BelowAFolderWhoseAccessControlListLetsOthersWriteIsRefused) {
   // Version 2; then tag, permissions and id of: owner, user 12345, group, mask, others.
   const auto list = [](char mask) {

@@ -124,8 +124,8 @@ TEST_F(ReportedFileTest, ValuesForAnAggregationOfTheTasksOwnMayBeTexts) {
   EXPECT_THAT(OfScores(scored(2, text, nullptr) + Score(3, {{"zz", text}})),
               HasSubstr("the metrics of document 3"))
       << "no value for that aggregation";
-  EXPECT_THAT(OfScores(scored(2, std::string(3 << 20, 'x'), nullptr) + scored(3, 1, nullptr)),
-              HasSubstr("expected at most 2.0 MiB"));
+  EXPECT_THAT(OfScores(scored(2, std::string(9 << 20, 'x'), nullptr) + scored(3, 1, nullptr)),
+              HasSubstr("expected at most 8.0 MiB"));
 }
 
 }  // namespace

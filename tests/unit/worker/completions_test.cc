@@ -147,6 +147,12 @@ TEST(ParseCompletion, AnAnswerThatTheServerGaveUpIsNone) {
     EXPECT_THAT(CaughtText([&] { ParseCompletion(Reply(choices)); }, ErrorKind::kInfrastructure),
                 HasSubstr("expected one"));
   }
+  EXPECT_THAT(
+      CaughtText(
+          [] { ParseCompletion(R"({"error":{"message":"half"},"choices":[{"text":"a"}]})"); },
+          ErrorKind::kInfrastructure),
+      HasSubstr("has an error: half"));
+  EXPECT_EQ(ParseCompletion(R"({"error":null,"choices":[{"text":"a"}]})").text, "a");
   EXPECT_EQ(ParseCompletion(Reply(R"({"text":"a","finish_reason":"eos_token"})")).text, "a");
   EXPECT_EQ(ParseCompletion(Reply(R"({"text":"a"})")).text, "a") << "the server gives no reason";
 }
