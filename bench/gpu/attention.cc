@@ -120,13 +120,13 @@ class Batch {
 
   void UploadRows() {
     std::vector<int32_t> positions, tables;
-    std::vector<Page*> pages;
+    std::vector<uint64_t> pages;  // addresses
     for (size_t i = 0; i < segments_.size(); ++i) {
       for (int row = 0; row < segments_[i].count; ++row) {
         positions.push_back(static_cast<int32_t>(segments_[i].first_position + row));
         tables.push_back(static_cast<int32_t>(pages.size()));
       }
-      pages.insert(pages.end(), places_[i].begin(), places_[i].end());
+      for (Page* const page : places_[i]) pages.push_back(reinterpret_cast<uint64_t>(page));
     }
     positions_ = Upload(positions);
     tables_ = Upload(tables);
