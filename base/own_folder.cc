@@ -119,16 +119,19 @@ bool IsAboveHome(const fs::path& folder) {
   return end == folder.end();
 }
 
+[[noreturn]] void RefuseOwner(const fs::path& folder, const fs::path& at, uid_t owner,
+                              std::string_view remedy) {
+  Refuse(folder,
+         fmt::format("lies below {}, which belongs to user {}; expected {} or root", at.string(),
+                     owner, ::geteuid()),
+         remedy);
+}
+
 // Checks a folder on the way to `folder`: `at`, which is no link.
 void CheckFolderAbove(const fs::path& folder, const fs::path& at, const struct stat& info,
                       bool* others_make_folders, std::string_view remedy) {
   const bool trusted = IsTrusted(info.st_uid) || (!*others_make_folders && IsAboveHome(at));
-  if (!trusted) {
-    Refuse(folder,
-           fmt::format("lies below {}, which belongs to user {}; expected {} or root", at.string(),
-                       info.st_uid, ::geteuid()),
-           remedy);
-  }
+  if (!trusted) RefuseOwner(folder, at, info.st_uid, remedy);
   const std::string others = OthersWhoMayWrite(at, info);
   *others_make_folders = !others.empty();
   if (others.empty() || (info.st_mode & S_ISVTX) != 0) return;
@@ -152,25 +155,18 @@ void CheckWay(const fs::path& folder, std::string_view remedy) {
   while (!left.empty()) {
     const fs::path part = left.front();
     left.pop_front();
+    if (part.empty() || part == ".") continue;
     const fs::path before = at;
-    at = part == ".." ? at.parent_path() : part.is_absolute() || at.empty() ? part : at / part;
+    at = part == ".." ? at.parent_path() : at / part;  // an absolute part begins anew
     struct stat info{};
-    if (part.empty() || part == ".") {
-      at = before;
-      continue;
-    }
     if (::lstat(at.c_str(), &info) != 0)
       Refuse(folder, fmt::format("{}: {}", at.string(), std::strerror(errno)), remedy);
     if (!S_ISLNK(info.st_mode)) {
       CheckFolderAbove(folder, at, info, &others_make_folders, remedy);
       continue;
     }
-    if (others_make_folders && !IsTrusted(info.st_uid)) {
-      Refuse(folder,
-             fmt::format("lies below {}, which belongs to user {}; expected {} or root",
-                         at.string(), info.st_uid, ::geteuid()),
-             remedy);
-    }
+    if (others_make_folders && !IsTrusted(info.st_uid))
+      RefuseOwner(folder, at, info.st_uid, remedy);
     std::error_code error;
     const fs::path target = fs::read_symlink(at, error);
     if (error || ++links > kLinksMax)

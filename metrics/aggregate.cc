@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "evald/error.h"
+#include "metrics/filter_support.h"
 #include "metrics/own_aggregations.h"
 #include "metrics/scoring/aggregations.h"
 #include "metrics/scoring/metrics.h"
@@ -231,6 +232,18 @@ Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>
                 {"sample_len", documents}};
   entry.update(metrics);
   return entry;
+}
+
+uint64_t DropTexts(const TaskDefinition& task, ScoredDocument* score) {
+  uint64_t bytes = 0;
+  for (FilterScore& filter : score->filters) {
+    for (auto& [metric, value] : filter.metrics.items()) {
+      if (!TakesTexts(AggregationFor(task, metric))) continue;
+      bytes += BytesOf(value);
+      value = nullptr;
+    }
+  }
+  return bytes;
 }
 
 double BootstrapDraws(const TaskDefinition& task, int64_t documents, int bootstrap_iters) {

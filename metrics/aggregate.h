@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>
 /// The aggregation of one of the task's metrics. A metric such as pass@1 takes that of the function
 /// that made it.
 std::string AggregationFor(const TaskDefinition& task, const std::string& metric);
+
+/// Leaves null in place of the values that are texts (TakesTexts). Returns their bytes.
+uint64_t DropTexts(const TaskDefinition& task, ScoredDocument* score);
 
 /// The number of draws for the task's bootstrapped standard errors, to which their time is
 /// proportional. Each iteration draws every document anew, for each metric and filter.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bench/gpu/gpu_bench.h"
+#include "bench/run_evald.h"
 #include "worker/native/cuda/tuning.h"
 #include "worker/native/kv_cache.h"
 
@@ -164,8 +165,7 @@ double SecondsOf(const Batch& batch, int rounds) {
       seconds.push_back(SecondsBetween(begin, end) / static_cast<double>(batch.layers()));
     }
   }
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 2];
+  return Median(seconds);
 }
 
 }  // namespace

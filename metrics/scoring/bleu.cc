@@ -163,12 +163,7 @@ double BleuScore(const std::vector<double>& sums) {
 extern constinit const Metric kBleuMetric = {
     .name = "bleu", .aggregation = "bleu", .text = kTargetAndAnswer};
 
-extern constinit const Aggregation kBleuAggregation = {
-    .name = "bleu",
-    .takes = ValueForm::kTexts,
-    .bootstraps = true,
-    .aggregate = [](const MetricValues& values, const Draws& draws) {
-      return AggregateCorpus(values, draws, {BleuStatistics, BleuScore});
-    }};
+extern constinit const Aggregation kBleuAggregation =
+    CorpusAggregation<BleuStatistics, BleuScore>("bleu");
 
 }  // namespace evald

@@ -113,19 +113,9 @@ extern constinit const Metric kChrfMetric = {
 extern constinit const Metric kChrfPlusPlusMetric = {
     .name = "chrf++", .aggregation = "chrf++", .text = kTargetAndAnswer};
 
-extern constinit const Aggregation kChrfAggregation = {
-    .name = "chrf",
-    .takes = ValueForm::kTexts,
-    .bootstraps = true,
-    .aggregate = [](const MetricValues& values, const Draws& draws) {
-      return AggregateCorpus(values, draws, {ChrfStatistics, ChrfScore});
-    }};
-extern constinit const Aggregation kChrfPlusPlusAggregation = {
-    .name = "chrf++",
-    .takes = ValueForm::kTexts,
-    .bootstraps = true,
-    .aggregate = [](const MetricValues& values, const Draws& draws) {
-      return AggregateCorpus(values, draws, {ChrfPlusPlusStatistics, ChrfScore});
-    }};
+extern constinit const Aggregation kChrfAggregation =
+    CorpusAggregation<ChrfStatistics, ChrfScore>("chrf");
+extern constinit const Aggregation kChrfPlusPlusAggregation =
+    CorpusAggregation<ChrfPlusPlusStatistics, ChrfScore>("chrf++");
 
 }  // namespace evald

@@ -27,6 +27,17 @@ struct CorpusMetric {
 Aggregated AggregateCorpus(const MetricValues& values, const Draws& draws,
                            const CorpusMetric& metric);
 
+/// The aggregation of the corpus metric of these two functions.
+template <auto kStatistics, auto kScore>
+constexpr Aggregation CorpusAggregation(const char* name) {
+  return {.name = name,
+          .takes = ValueForm::kTexts,
+          .bootstraps = true,
+          .aggregate = [](const MetricValues& values, const Draws& draws) {
+            return AggregateCorpus(values, draws, {kStatistics, kScore});
+          }};
+}
+
 TextScorer MakeTargetAndAnswer(const TaskDefinition& task, const MetricSpec& spec, CodeRunner*);
 
 /// The rule of a metric whose value is the pair of target and answer. Several targets are refused:

@@ -288,12 +288,7 @@ double TerScore(const std::vector<double>& sums) {
 extern constinit const Metric kTerMetric = {
     .name = "ter", .aggregation = "ter", .higher_is_better = false, .text = kTargetAndAnswer};
 
-extern constinit const Aggregation kTerAggregation = {
-    .name = "ter",
-    .takes = ValueForm::kTexts,
-    .bootstraps = true,
-    .aggregate = [](const MetricValues& values, const Draws& draws) {
-      return AggregateCorpus(values, draws, {TerStatistics, TerScore});
-    }};
+extern constinit const Aggregation kTerAggregation =
+    CorpusAggregation<TerStatistics, TerScore>("ter");
 
 }  // namespace evald

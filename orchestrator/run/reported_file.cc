@@ -120,11 +120,7 @@ class SoundFile {
   // aggregations, which may be texts, are not: ReadNumbers bounds them.
   ScoredDocument Kept(ScoredDocument score) const {
     if (own_) DropItems(file_.definition, &score);
-    for (FilterScore& filter : score.filters) {
-      for (auto& [metric, value] : filter.metrics.items()) {
-        if (TakesTexts(AggregationFor(file_.definition, metric))) value = nullptr;
-      }
-    }
+    DropTexts(file_.definition, &score);
     return score;
   }
 

@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/aggregate.h"
-#include "metrics/filter_support.h"
 #include "metrics/line_index.h"
 #include "metrics/own_aggregations.h"
 #include "metrics/scorer.h"
@@ -57,19 +56,6 @@ Json FallbacksOf(const std::vector<ScoredDocument>& scores) {
 
 // Texts that a task's corpus metrics take, all documents together.
 constexpr uint64_t kTextBytesMax = uint64_t{256} << 20;
-
-// Leaves null in place of texts. Returns their bytes.
-uint64_t DropTexts(const TaskDefinition& task, ScoredDocument* score) {
-  uint64_t bytes = 0;
-  for (FilterScore& filter : score->filters) {
-    for (auto& [metric, value] : filter.metrics.items()) {
-      if (!TakesTexts(AggregationFor(task, metric))) continue;
-      bytes += BytesOf(value);
-      value = nullptr;
-    }
-  }
-  return bytes;
-}
 
 struct Gathered {
   std::vector<ScoredDocument> numbers;  // one for each document
