@@ -37,7 +37,7 @@ bool IsThere(const UniqueFd& lock) {
 // Removes folders that killed owners left: their locks can be taken. Each lock is held until its
 // folder is gone, so that a new owner cannot take it in between.
 void RemoveOrphans(const fs::path& parent) {
-  std::error_code error, ignored;  // the last owner to end removes the parent, perhaps just now
+  std::error_code error, ignored;
   for (fs::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
     const UniqueFd lock = LockOf(at->path(), 0);
     if (IsThere(lock)) fs::remove_all(at->path(), ignored);
@@ -48,9 +48,9 @@ void RemoveOrphans(const fs::path& parent) {
 
 SocketDirectory::SocketDirectory() {
   static std::atomic<int> next{0};
-  for (int attempt = 0;; ++attempt) {  // another owner may remove the parent meanwhile
-    const fs::path parent = MakeParent();
-    RemoveOrphans(parent);
+  const fs::path parent = MakeParent();
+  RemoveOrphans(parent);
+  for (int attempt = 0;; ++attempt) {  // RemoveOrphans of another owner may take it for an orphan
     path_ = parent / fmt::format("{}-{}", ::getpid(), next++);
     if (::mkdir(path_.c_str(), 0700) == 0) lock_ = LockOf(path_, O_CREAT);
     if (IsThere(lock_)) return;
@@ -61,7 +61,6 @@ SocketDirectory::SocketDirectory() {
 SocketDirectory::~SocketDirectory() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
-  ::rmdir(path_.parent_path().c_str());  // succeeds only for the last one there
 }
 
 }  // namespace evald
