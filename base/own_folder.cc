@@ -276,6 +276,17 @@ fs::path HomeFolder() {
   return account && account->home.is_absolute() ? account->home : fs::path();
 }
 
+fs::path TemporaryFolder() {
+  const char* set = std::getenv("TMPDIR");
+  const fs::path folder = set == nullptr || *set == '\0' ? "/tmp" : set;
+  std::error_code error;
+  if (fs::is_directory(folder, error)) return fs::absolute(folder);
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}: expected the folder for temporary files, found {}", folder.string(),
+                          error ? error.message() : "no folder"),
+              "set TMPDIR to a folder");
+}
+
 fs::path UserFolder(const char* variable, const char* below_home) {
   const char* set = std::getenv(variable);
   if (set != nullptr && set[0] == '/') return fs::path(set) / "evald";

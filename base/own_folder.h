@@ -36,6 +36,10 @@ void DenyOthersWriting();
 /// if neither is an absolute path.
 std::filesystem::path HomeFolder();
 
+/// The folder for temporary files: $TMPDIR, or /tmp if that is unset or empty. Throws Error(kUsage)
+/// if it is no folder.
+std::filesystem::path TemporaryFolder();
+
 /// The folder of evald in a folder of the XDG base directory specification: UserFolder(
 /// "XDG_STATE_HOME", ".local/state") is $XDG_STATE_HOME/evald, else ~/.local/state/evald. "" if the
 /// variable is no absolute path and this user has no home folder.

@@ -142,7 +142,7 @@ std::string ChatTemplate::Render(const Json& messages, bool add_generation_promp
         fmt::format(
             "{}: the template drops or changes the last message '{}', so that it cannot be gone on "
             "with",
-            where_, content.substr(0, 80)));
+            where_, Shortened(content, 80)));
   }
   // A template that trims the message has taken the tag's own space, and what stood before it.
   const bool keeps_space = text.compare(at, kTag.size(), kTag) == 0;

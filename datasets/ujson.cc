@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/text.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -84,7 +85,7 @@ std::optional<Json> UjsonScalar(const std::string& given) {
     throw Error(ErrorKind::kInput,
                 fmt::format("the text '{}' stands in a column of mixed types, where the datasets "
                             "library reads it as JSON",
-                            given.substr(0, 60)),
+                            Shortened(given, 60)),
                 "write the column with one type");
   };
   const Json value = Json::parse(text, nullptr, false);

@@ -62,7 +62,7 @@ std::optional<bool> BooleanOf(const std::string& text) {
 }
 
 [[noreturn]] void RefuseNumber(const std::string& text, const char* type) {
-  Fail(fmt::format("'{}' is no {}", text.substr(0, 40), type));
+  Fail(fmt::format("'{}' is no {}", Shortened(text, 40), type));
 }
 
 // The number without its sign and underscores. `negative`: its sign was a minus.
@@ -82,10 +82,10 @@ int64_t Digits(const std::string& digits, int base, const std::string& shown,
   try {
     value = python::ParseInt((negative ? "-" : "") + digits, base);
   } catch (const Error&) {
-    Fail(fmt::format("the integer {} is beyond 64 bits", shown.substr(0, 40)));
+    Fail(fmt::format("the integer {} is beyond 64 bits", Shortened(shown, 40)));
   }
   if (!value)
-    Fail(fmt::format("the integer {} is no number of base {}", shown.substr(0, 40), base));
+    Fail(fmt::format("the integer {} is no number of base {}", Shortened(shown, 40), base));
   return *value;
 }
 
@@ -94,7 +94,7 @@ int64_t BaseSixty(const std::string& text, const std::string& shown) {
   int64_t value = 0;
   for (const std::string& part : Split(text, ':')) {
     if (value > INT64_MAX / 61)
-      Fail(fmt::format("the integer {} is beyond 64 bits", shown.substr(0, 40)));
+      Fail(fmt::format("the integer {} is beyond 64 bits", Shortened(shown, 40)));
     value = value * 60 + Digits(part, 10, shown);
   }
   return value;

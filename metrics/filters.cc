@@ -212,7 +212,7 @@ const std::string& TextOf(const Json& response, const char* filter) {
   if (response.is_null())
     throw AnswerError("no text", fmt::format("{}: found null, expected text", filter));
   throw Error(ErrorKind::kInput,
-              fmt::format("{}: found {}, expected text", filter, ToLine(response).substr(0, 200)));
+              fmt::format("{}: found {}, expected text", filter, Shortened(ToLine(response), 200)));
 }
 
 std::vector<std::string> FilterNames() {

@@ -115,7 +115,7 @@ class SampleLines : public ForeignReader {
       if (!resps[idx].is_array() || resps[idx].empty()) {
         throw Error(ErrorKind::kInput,
                     fmt::format("{}: key 'resps': found {}, expected a list of responses", where,
-                                ToLine(resps[idx]).substr(0, 60)));
+                                Shortened(ToLine(resps[idx]), 60)));
       }
       for (size_t repeat = 0; repeat < resps[idx].size(); ++repeat) {
         Generation generation;
@@ -134,7 +134,7 @@ class SampleLines : public ForeignReader {
     if (generation->kind == RequestKind::kGenerateUntil) {
       if (!response.is_string()) {
         throw Error(ErrorKind::kInput, fmt::format("{}: key 'resps': found {}, expected text",
-                                                   where, ToLine(response).substr(0, 60)));
+                                                   where, Shortened(ToLine(response), 60)));
       }
       generation->text = response.get<std::string>();
       return;
@@ -149,7 +149,7 @@ class SampleLines : public ForeignReader {
           ErrorKind::kInput,
           fmt::format("{}: key 'resps': found {}, expected a log-likelihood and whether it is "
                       "greedy",
-                      where, ToLine(response).substr(0, 60)));
+                      where, Shortened(ToLine(response), 60)));
     }
     generation->loglikelihood = SampleNumber(response[0], where);
     generation->is_greedy = SampleBool(response[1], where);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/jsonl.h"
+#include "base/text.h"
 #include "evald/error.h"
 #include "metrics/filter_support.h"
 #include "metrics/process_results.h"
@@ -90,7 +91,7 @@ class GenerateUntil : public ProcessResults {
 
   [[noreturn]] static void RefuseTarget(const PreparedDocument& document, const char* expected) {
     throw Error(ErrorKind::kInput, fmt::format("doc_to_target gives {}, expected {}",
-                                               ToLine(document.target).substr(0, 200), expected));
+                                               Shortened(ToLine(document.target), 200), expected));
   }
 
   static Json ChoiceText(const PreparedDocument& document) {

@@ -145,7 +145,9 @@ Json ToJson(const TaskCodeOptions& options) {
 TaskCodeOptions TaskCodeFromJson(const Json& json, const std::string& where) {
   TaskCodeOptions options;
   const auto allowed = FieldOr<std::string>(json, "allowed", ToString(options.allowed), where);
-  options.allowed = AllowedTaskCode(allowed).value_or(options.allowed);
+  const auto known = AllowedTaskCode(allowed);
+  if (!known) ThrowField(json, "allowed", "refuse, allow or unsafe", where);
+  options.allowed = *known;
   options.python = FieldOr<std::string>(json, "python", options.python, where);
   options.memory_bytes = FieldOr<uint64_t>(json, "memory", options.memory_bytes, where);
   return options;

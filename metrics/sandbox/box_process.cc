@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/own_folder.h"
 #include "metrics/sandbox/contained.h"
 #include "metrics/sandbox/filter.h"
 #include "metrics/sandbox/interpreter.h"
@@ -17,7 +18,7 @@ constexpr uint64_t kOpenFiles = 256;
 constexpr uint64_t kTasks = 64;  // threads: numerical libraries start some
 
 std::string MakeScratch() {
-  std::string name = (fs::temp_directory_path() / "evald-task-XXXXXX").string();
+  std::string name = (TemporaryFolder() / "evald-task-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) ThrowErrno(name, "making", errno);
   return name;
 }

@@ -88,7 +88,7 @@ Json AskJson(const std::string& python, const std::string& executable, const std
   try {
     return ParseJson(Trim(answer), "answer");
   } catch (const Error&) {
-    throw Unusable(python, "gave no answer about itself but: " + answer.substr(0, 300));
+    throw Unusable(python, "gave no answer about itself but: " + Shortened(answer, 300));
   }
 }
 

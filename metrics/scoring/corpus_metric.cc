@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/jsonl.h"
+#include "base/text.h"
 #include "evald/error.h"
 #include "metrics/scoring/statistics.h"
 #include "python/str.h"
@@ -21,7 +22,7 @@ struct CorpusText {
 
 [[noreturn]] void Refuse(const char* what, const Json& found, const char* expected) {
   throw Error(ErrorKind::kInput, fmt::format("{}: found {}, expected {}", what,
-                                             ToLine(found).substr(0, 200), expected));
+                                             Shortened(ToLine(found), 200), expected));
 }
 
 const std::string* AnswerOf(const Json& value, bool in_list) {
@@ -143,7 +144,7 @@ TextScorer MakeTargetAndAnswer(const TaskDefinition& task, const MetricSpec& spe
 void RequireReference(const std::string& answer, const std::vector<std::string>& references) {
   if (!references.empty()) return;
   throw Error(ErrorKind::kInput, fmt::format("a document has no reference; its answer is {}",
-                                             ToLine(Json(answer.substr(0, 200)))));
+                                             ToLine(Json(Shortened(answer, 200)))));
 }
 
 std::vector<std::string> WordsOf(std::string_view text) {

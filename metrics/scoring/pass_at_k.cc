@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/jsonl.h"
+#include "base/text.h"
 #include "evald/error.h"
 #include "metrics/scoring/answer_error.h"
 #include "metrics/scoring/code_eval.h"
@@ -21,7 +22,7 @@ std::vector<int64_t> ReadK(const MetricSpec& spec) {
 std::string OneTest(const TextAnswer& answer) {
   if (answer.gold.is_string()) return answer.gold.get<std::string>();
   throw Error(ErrorKind::kInput, fmt::format("the target of a code task must be its test, found {}",
-                                             ToLine(answer.gold).substr(0, 200)));
+                                             Shortened(ToLine(answer.gold), 200)));
 }
 
 TextScorer MakePassAtK(const TaskDefinition&, const MetricSpec& spec, CodeRunner* runner) {

@@ -60,10 +60,11 @@ std::string TextOf(const Json& object, const char* name) {
 std::string ScoreText(const Json& run) {
   std::vector<std::string> parts;
   for (const auto& [task, score] : run.at("scores").items()) {
-    // null: the task has no score that is a number
     const Json value = score.is_object() ? score.value("value", Json()) : Json();
     if (value.is_number())
       parts.push_back(fmt::format("{} {:.4f}", ForTerminal(task), value.get<double>()));
+    else if (value.is_string())  // "nan", "inf" or "-inf"
+      parts.push_back(fmt::format("{} {}", ForTerminal(task), TextOf(score, "value")));
   }
   return Join(parts, ", ");
 }

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/names.h"
+#include "base/own_folder.h"
 #include "base/print.h"
 #include "base/text.h"
 #include "engines/engines.h"
@@ -37,7 +38,7 @@ struct Flags {
 class ScratchFolder {
  public:
   ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "evald-score-XXXXXX").string();
+    std::string name = (TemporaryFolder() / "evald-score-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) {
       throw Error(ErrorKind::kInfrastructure, fmt::format("{}: cannot make this folder", name));
     }

@@ -50,7 +50,8 @@ std::vector<std::pair<std::string, int>> Ordered(const Json& results) {
 
 std::string Number(const Json& value) {
   if (value.is_number_float()) return fmt::format("{:.4f}", value.get<double>());
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  constexpr size_t kBytesMax = 40;  // an aggregation of a task's own may give any text
+  return Shortened(value.is_string() ? value.get<std::string>() : value.dump(), kBytesMax);
 }
 
 std::string Arrow(const Json& results, const std::string& task, const std::string& metric) {

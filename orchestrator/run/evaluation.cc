@@ -229,16 +229,26 @@ void Evaluation::Fail(ErrorKind kind, const std::string& text) {
   End();
 }
 
-void Evaluation::CheckEnd() {
-  if (ending_ || (!planned_ && !draining_)) return;
+bool Evaluation::documents_done() const {
   const bool nothing_open = pending_commits_ == 0 && machine_.jobs().idle();
+  return nothing_open && (draining_ ? machine_.trials().leased() == 0 : machine_.trials_idle());
+}
+
+bool Evaluation::tasks_done() const {
   size_t finished = 0;
   for (size_t t = 0; t < machine_.tasks().size(); ++t)
     finished += machine_.task_finished(t) ? 1 : 0;
-  const bool tasks_done = finished_tasks_.size() + not_aggregated_.size() == finished;
-  const bool trials_done = draining_ ? machine_.trials().leased() == 0 : machine_.trials_idle();
-  if (!nothing_open || !trials_done) return;
-  if (tasks_done) return End();
+  return finished_tasks_.size() + not_aggregated_.size() == finished;
+}
+
+bool Evaluation::only_aggregates() const {
+  return planned_ && !ending_ && documents_done() && !tasks_done();
+}
+
+void Evaluation::CheckEnd() {
+  if (ending_ || (!planned_ && !draining_)) return;
+  if (!documents_done()) return;
+  if (tasks_done()) return End();
   if (!draining_ || gives_up_finishing_) return;
   gives_up_finishing_ = true;  // --resume finishes the task
   support_.loop->After(kFinishPatience, Guarded([this] { End(); }));

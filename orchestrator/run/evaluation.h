@@ -180,6 +180,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool found_no_space() const { return found_no_space_; }
   /// Whether every document is scored and nothing failed.
   bool complete() const;
+  /// Whether all documents are scored, and only aggregations are left.
+  bool only_aggregates() const;
   ProgressSnapshot Progress() const;
   /// {task: {metric, value, stderr}} of finished tasks.
   Json Scores() const;
@@ -230,6 +232,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void StartPreparation();
   void OnStaged();
   void CheckEnd();
+  bool documents_done() const;
+  bool tasks_done() const;
   void End();
 
   // evaluation_planning.cc

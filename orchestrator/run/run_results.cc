@@ -10,6 +10,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "metrics/aggregate.h"
+#include "metrics/scoring/score_number.h"
 #include "orchestrator/report/results.h"
 
 namespace evald {
@@ -278,7 +279,7 @@ Json HeadlineScore(const Json& entry) {
   for (const auto& [key, value] : entry.items()) {
     const size_t comma = key.find(',');
     if (comma == std::string::npos || key.find("_stderr") != std::string::npos ||
-        !value.is_number())
+        !IsScoreNumber(value))
       continue;
     const std::string metric = key.substr(0, comma), filter = key.substr(comma + 1);
     const Json error = entry.value(metric + "_stderr," + filter, Json());
@@ -296,7 +297,7 @@ std::string Headline(const TaskDefinition& task, const Json& entry) {
   const std::string filter =
       task.filters.size() > 1 ? fmt::format(" ({})", score["filter"].get<std::string>()) : "";
   return fmt::format("{}{} {:.4f}", score["metric"].get<std::string>(), filter,
-                     score["value"].get<double>());
+                     NumberFromScore(score["value"]));
 }
 
 void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json,
@@ -344,6 +345,10 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
   }
   if (outcome.problems.size() > kShown)
     Print(stderr, "evald: and {} more, in run.json\n", outcome.problems.size() - kShown);
+  if (outcome.has_incomplete_results) {
+    Print(stderr, "evald: the results of the tasks that were finished: {}\n",
+          (outcome.directory / kIncompleteResults).string());
+  }
   if (outcome.status == ExitStatus::kIncomplete && !outcome.directory.empty()) {
     Print(stderr,
           "evald: the run is incomplete; what is done is kept in {}\n"

@@ -46,8 +46,9 @@ Json BuildRunResults(const RunResultsInput& input);
 /// "exact_match 0.4150" for a task's entry in `results`.
 std::string Headline(const TaskDefinition& task, const Json& entry);
 
-/// {"metric", "filter", "value", "stderr"} of the same. `stderr` is null if there is none. Null for
-/// an entry without numbers.
+/// {"metric", "filter", "value", "stderr"} of the same. `value` is a
+/// number, or "nan", "inf" or "-inf". `stderr` is null if there is none. Null for an entry without
+/// numbers.
 Json HeadlineScore(const Json& entry);
 
 /// Shows how a run ended. With `json`, prints the results as one JSON document on standard output,

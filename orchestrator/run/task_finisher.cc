@@ -181,7 +181,8 @@ void TaskFinisher::Submit(FinishedTask task, std::function<void(TaskResult)> don
                           std::function<void(const Error&)> failed) {
   auto result = std::make_shared<TaskResult>();
   const std::string user = task.user;
-  threads_.Post(
+  FairThreads& threads = HasOwnAggregations(task.definition) ? own_ : threads_;
+  threads.Post(
       user,
       [this, task = std::move(task), result] {
         *result = AggregateFinished(

@@ -58,15 +58,18 @@ TaskResult AggregateFinished(const FinishedTask& task,
 
 /// Threads that look at reported files, and threads that call AggregateFinished, so that a task has
 /// its score as soon as its last document is scored, and the loop never waits. Bootstrapping a
-/// standard error may take minutes, so users take turns, each with one task at a time.
+/// standard error may take minutes, so users take turns, each with one task at a time. Aggregations of
+/// tasks' own, which may take longer, have threads of their own.
 class TaskFinisher {
  public:
   static constexpr int kThreads = 8;  ///< tasks of so many users are finished at once
+  static constexpr int kOwnThreads = 4;  ///< the same for tasks with aggregations of their own
   /// Files of so many users are looked at at once
   static constexpr int kCheckThreads = 2;
 
   explicit TaskFinisher(Loop* loop)
       : threads_("finisher", loop, {.threads = kThreads}),
+        own_("aggregator", loop, {.threads = kOwnThreads}),
         checks_("file check", loop, {.threads = kCheckThreads}) {}
   /// Stops the work under way and drops work that has not begun. No callback is called.
   ~TaskFinisher() { stopping_ = true; }
@@ -88,6 +91,7 @@ class TaskFinisher {
   std::atomic<bool> stopping_{false};
   std::function<void(const std::filesystem::path&)> settled_;
   FairThreads threads_;
+  FairThreads own_;
   FairThreads checks_;
 };
 

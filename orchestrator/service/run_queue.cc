@@ -76,7 +76,7 @@ bool RunQueue::HasPlace(const QueuedRun& run, const std::vector<const QueuedRun*
   std::set<std::string> users;
   for (const QueuedRun* other : at_work) {
     own += other->user == run.user ? 1 : 0;
-    if (other->priority < run.priority || other->stranded) continue;
+    if (other->priority < run.priority || other->stranded || other->aggregating) continue;
     ++places;
     users.insert(other->user);
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/text.h"
 #include "evald/error.h"
 #include "metrics/scoring/aggregations.h"
 #include "metrics/scoring/metrics.h"
@@ -19,6 +20,8 @@ namespace {
 struct Stratum {
   std::vector<Json> mine, other;
 };
+
+constexpr size_t kValueBytesMax = 100;  // of a value in an error
 
 double Numeric(const Json& value) {
   return value.is_array() || value.is_null() ? std::numeric_limits<double>::quiet_NaN()
@@ -249,15 +252,24 @@ std::string MetricKey::Text() const {
                      filter.empty() || filter == "none" ? "" : " (" + filter + ")");
 }
 
+double ReadValue(const ResultSet& set, const MetricKey& key) {
+  const std::optional<double> value = set.Value(key.task, key.metric, key.filter);
+  if (value) return *value;
+  const Json& entry = set.Entry(key.task);
+  const auto found = entry.find(key.metric + "," + key.filter);
+  const std::string text =
+      entry.is_null() || found == entry.end() ? "" : ", but " + Shortened(found->dump(), kValueBytesMax);
+  throw Error(ErrorKind::kInput, fmt::format("{}: the value of {} is no number{}",
+                                             set.path().string(), key.Text(), text));
+}
+
 MetricValuesOf ReadMetric(ResultSet* set, const MetricKey& key) {
   MetricValuesOf found;
-  const Json& entry = set->Entry(key.task);
-  const auto value = entry.find(key.metric + "," + key.filter);
-  if (entry.is_null() || value == entry.end() || !value->is_number()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: has no value of {}", set->path().string(), key.Text()));
+  found.value = ReadValue(*set, key);
+  if (!std::isfinite(found.value)) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: {} is {}, of which no samples can be drawn",
+                                               set->path().string(), key.Text(), found.value));
   }
-  found.value = value->get<double>();
   std::vector<Json> pooled;
   for (const std::string& task : set->Leaves(key.task)) {
     const TaskSamples& samples = set->Samples(task);

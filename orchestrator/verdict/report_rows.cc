@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "metrics/scoring/score_number.h"
 #include "orchestrator/verdict/reports.h"
 
 namespace evald {
@@ -37,10 +38,10 @@ std::vector<ResultRow> ResultRows(const Json& results) {
     for (const auto& [key, value] : entry.items()) {
       const size_t comma = key.find(',');
       if (comma == std::string::npos || key.substr(0, comma).ends_with("_stderr") ||
-          !value.is_number())
+          !IsScoreNumber(value))
         continue;
-      ResultRow row{task, key.substr(0, comma), key.substr(comma + 1), value.get<double>(), "", "",
-                    ""};
+      ResultRow row{task, key.substr(0, comma), key.substr(comma + 1), NumberFromScore(value), "",
+                    "",   ""};
       const auto error = entry.find(row.metric + "_stderr," + row.filter);
       if (error != entry.end() && error->is_number())
         row.error = "± " + Shown(error->get<double>());

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 #include <set>
 
 #include "base/json_walk.h"
@@ -13,6 +12,7 @@
 #include "base/names.h"
 #include "base/text.h"
 #include "evald/error.h"
+#include "metrics/scoring/score_number.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -194,12 +194,18 @@ std::vector<std::pair<std::string, std::string>> ResultSet::Metrics(const std::s
   std::vector<std::pair<std::string, std::string>> metrics;
   for (const auto& [key, value] : Entry(task).items()) {
     const size_t comma = key.find(',');
-    if (comma == std::string::npos || key.substr(0, comma).ends_with("_stderr") ||
-        !value.is_number())
-      continue;
+    if (comma == std::string::npos || key.substr(0, comma).ends_with("_stderr")) continue;
     metrics.emplace_back(key.substr(0, comma), key.substr(comma + 1));
   }
   return metrics;
+}
+
+std::optional<double> ResultSet::Value(const std::string& task, const std::string& metric,
+                                       const std::string& filter) const {
+  const Json& entry = Entry(task);
+  const auto value = entry.find(metric + "," + filter);
+  if (entry.is_null() || value == entry.end() || !IsScoreNumber(*value)) return std::nullopt;
+  return NumberFromScore(*value);
 }
 
 std::string ResultSet::SamplesName(const std::string& task) const {

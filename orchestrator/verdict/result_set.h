@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -49,8 +50,12 @@ class ResultSet {
   const Json& Member(const std::string& part, const std::string& task) const;
   /// The tasks of a group, at any depth; for a task, the task itself.
   std::vector<std::string> Leaves(const std::string& task) const;
-  /// (metric, filter) pairs of an entry, in its order.
+  /// (metric, filter) pairs of an entry, in its order. Not all need be numbers.
   std::vector<std::pair<std::string, std::string>> Metrics(const std::string& task) const;
+  /// The value of a metric, which may be NaN or infinite; nothing if the entry lacks the metric, or
+  /// if the value is no number (an aggregation of a task's own may give anything).
+  std::optional<double> Value(const std::string& task, const std::string& metric,
+                              const std::string& filter) const;
 
   /// Throws Error(kInput) if the samples of a task are missing.
   void CheckSamples(const std::string& task) const;

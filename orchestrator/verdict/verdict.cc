@@ -40,28 +40,50 @@ bool Unit(const MetricValuesOf& values) {
   return values.aggregation == "mean" && values.value >= 0 && values.value <= 1;
 }
 
+void SetMet(GateResult* result, bool met, std::string cause) {
+  Set(result, met ? Outcome::kPass : Outcome::kFail,
+      met ? ExitStatus::kDone : ExitStatus::kGateFailed, std::move(cause));
+}
+
 void JudgeValue(const GatePolicy& policy, ResultSet* candidate, GateResult* result) {
   const Gate& gate = result->gate;
   const bool lower = gate.kind == GateKind::kMax;
-  const double value =
-      candidate->Entry(gate.task).at(result->key.metric + "," + result->key.filter).get<double>();
+  const char* const bound = lower ? "maximum" : "minimum";
+  const double value = ReadValue(*candidate, result->key);
   result->candidate = value;
-  if (!gate.confident) {
+  if (std::isnan(value)) {
+    return SetMet(result, false,
+                  fmt::format("nan (not a number) does not meet the {} of {}", bound, gate.bound));
+  }
+  // No interval around an infinite value exists.
+  if (!gate.confident || std::isinf(value)) {
     const bool met = lower ? value <= gate.bound : value >= gate.bound;
-    Set(result, met ? Outcome::kPass : Outcome::kFail,
-        met ? ExitStatus::kDone : ExitStatus::kGateFailed,
-        fmt::format("{:.4f} is {} the {} of {}", value,
-                    met     ? "within"
-                    : lower ? "above"
-                            : "below",
-                    lower ? "maximum" : "minimum", gate.bound));
-    return;
+    const char* const side = met ? "within" : lower ? "above" : "below";
+    return SetMet(result, met,
+                  fmt::format("{:.4f} is {} the {} of {}", value, side, bound, gate.bound));
   }
   const MetricValuesOf values = ReadMetric(candidate, result->key);
   result->resolution = Resolution(policy, gate, Unit(values), gate.bound);
   std::string why;
   result->evidence = AgainstTarget(values, gate.bound, lower, &why);
   if (!result->evidence) Set(result, Outcome::kInconclusive, ExitStatus::kInconclusive, why);
+}
+
+// Judges a drop to, or from, a value that is NaN or infinite. Gives whether there was one.
+bool JudgeDropOfNonFinite(const ResultSet& candidate, const ResultSet& baseline, bool higher,
+                          GateResult* result) {
+  const double mine = ReadValue(candidate, result->key), theirs = ReadValue(baseline, result->key);
+  if (std::isfinite(mine) && std::isfinite(theirs)) return false;
+  result->candidate = mine;
+  result->baseline = theirs;
+  if (!std::isfinite(theirs)) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("the baseline's value is {}, from which no drop can be measured", theirs),
+                "name another baseline");
+  }
+  SetMet(result, std::isinf(mine) && (mine > 0) == higher,
+         fmt::format("{} against {:.4f}", mine, theirs));
+  return true;
 }
 
 void JudgeDrop(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline,
@@ -76,6 +98,7 @@ void JudgeDrop(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseli
   if (!higher)
     throw Error(ErrorKind::kUsage, "the results do not say whether higher is better",
                 "add direction: higher or lower");
+  if (JudgeDropOfNonFinite(*candidate, *baseline, *higher, result)) return;
   result->comparison = Compare(candidate, baseline, result->key, *higher);
   const Comparison& comparison = *result->comparison;
   result->candidate = comparison.candidate;
@@ -193,9 +216,9 @@ std::vector<Comparison> CompareAll(ResultSet* candidate, ResultSet* baseline,
   for (const auto& [task, entry] : candidate->results()["results"].items()) {
     for (const auto& [metric, filter] : candidate->Metrics(task)) {
       const MetricKey key{task, metric, filter};
-      const auto theirs = baseline->Metrics(task);
-      if (std::find(theirs.begin(), theirs.end(), std::pair(metric, filter)) == theirs.end())
-        continue;
+      const std::optional<double> mine = candidate->Value(task, metric, filter);
+      const std::optional<double> theirs = baseline->Value(task, metric, filter);
+      if (!mine || !theirs) continue;
       auto higher = HigherIsBetter(*candidate, key);
       if (!higher) higher = HigherIsBetter(*baseline, key);
       if (!higher) {
@@ -207,8 +230,8 @@ std::vector<Comparison> CompareAll(ResultSet* candidate, ResultSet* baseline,
       } catch (const Error& e) {
         Comparison failed;
         failed.key = key;
-        failed.candidate = candidate->Entry(task).at(metric + "," + filter).get<double>();
-        failed.baseline = baseline->Entry(task).at(metric + "," + filter).get<double>();
+        failed.candidate = *mine;
+        failed.baseline = *theirs;
         failed.higher_is_better = *higher;
         failed.why_none = e.what();
         comparisons.push_back(std::move(failed));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "metrics/scoring/score_number.h"
 #include "orchestrator/verdict/verdict.h"
 
 namespace evald {
@@ -9,7 +10,7 @@ namespace {
 
 constexpr double kTableError = 0.05;  // the comparison table's intervals are two-sided 95 %
 
-Json Optional(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+Json Optional(const std::optional<double>& value) { return value ? NumberToScore(*value) : Json(); }
 
 void AddPairs(const Comparison& comparison, Json* json) {
   (*json)["pairs"] = comparison.pairs;
@@ -59,8 +60,8 @@ Json GateJson(const GateResult& result) {
 
 Json ToJson(const Comparison& comparison) {
   Json json = KeyJson(comparison.key);
-  json["candidate"] = comparison.candidate;
-  json["baseline"] = comparison.baseline;
+  json["candidate"] = NumberToScore(comparison.candidate);
+  json["baseline"] = NumberToScore(comparison.baseline);
   json["higher_is_better"] = comparison.higher_is_better;
   AddPairs(comparison, &json);
   if (!comparison.evidence) {

@@ -2,7 +2,10 @@
 
 const kDash = '\u2013';
 
+const kNotFinite = ['nan', 'inf', '-inf'];
+
 export function number(value, digits = 3) {
+  if (kNotFinite.includes(value)) return value;
   if (typeof value !== 'number' || !Number.isFinite(value)) return kDash;
   const text = Math.abs(value) >= 10000 ? value.toPrecision(6) : value.toFixed(digits);
   return Number(text) === 0 ? text.replace('-', '') : text;
@@ -10,7 +13,7 @@ export function number(value, digits = 3) {
 
 /** `0.775 ± 0.047`; only the value if its standard error is unknown. */
 export function score(entry) {
-  if (!entry || typeof entry.value !== 'number') return kDash;
+  if (!entry) return kDash;
   return typeof entry.stderr === 'number' ? `${number(entry.value)} \u00b1 ${number(entry.stderr)}` : number(entry.value);
 }
 

@@ -248,6 +248,11 @@ class Functions(TaskCode, EvaldCase):
                 self.assertRegex(document["error"], f"task coded: task 'coded', .*{expected}")
                 self.assertEqual(document["evald"]["incomplete"], ["coded"])
                 self.assertIn("exact_match,none", document["results"]["other"])
+                folder = pathlib.Path(document["run_directory"])
+                self.assertFalse((folder / "results.json").exists())
+                kept = json.loads((folder / "results.incomplete.json").read_text())
+                self.assertEqual(kept["results"], document["results"])
+                self.assertFalse(kept["evald"]["complete"])
 
     def test_without_leave_an_aggregation_is_refused(self):
         self.write_task("def f(items): return 0\n", metrics="{metric: exact_match, aggregation: !function utils.f}")

@@ -176,7 +176,7 @@ std::string FinishReasonOf(const Json& choice) {
   if (found.is_string() && kComplete.contains(found.get<std::string>())) return found;
   throw Error(ErrorKind::kInput,
               fmt::format("the server did not complete the answer: its finish_reason is {}",
-                          ToLine(found).substr(0, 100)),
+                          Shortened(ToLine(found), 100)),
               "the server's log may say why");
 }
 
@@ -194,6 +194,8 @@ Completion ParseWhole(std::string_view body) {
   }
   const Json& choice = choices[0];
   Completion completion;
+  const Json model = FieldOr<Json>(json, "model", Json(), kWhere);
+  if (model.is_string()) completion.model = model;
   completion.text = Field<std::string>(choice, "text", kWhere);
   completion.finish_reason = FinishReasonOf(choice);
   completion.ended_by_eos = choice.contains("stop_reason") && choice["stop_reason"].is_null();
@@ -294,6 +296,28 @@ Completion ParseCompletion(std::string_view body) {
   } catch (const Error& e) {
     throw Error(ErrorKind::kInfrastructure, e.message(), e.remedy());
   }
+}
+
+void RequireSameModel(const Completion& completion, const CompletionsStyle& style) {
+  const std::string& model = completion.model;
+  if (model.empty() || style.reply_model.empty() || model == style.reply_model) return;
+  constexpr size_t kNameBytesMax = 200;
+  throw Error(ErrorKind::kInfrastructure,
+              fmt::format("the server's reply is of the model '{}', its first reply was of '{}'",
+                          Shortened(PrintableLine(model), kNameBytesMax),
+                          Shortened(PrintableLine(style.reply_model), kNameBytesMax)),
+              "evaluate one model at a time: see who exchanged the server's model");
+}
+
+Completion ParseAnswer(std::string_view body, const CompletionsStyle& style) {
+  Completion completion = ParseCompletion(body);
+  RequireSameModel(completion, style);
+  if (completion.finish_reason.empty()) {
+    throw Error(ErrorKind::kInfrastructure,
+                "the server's reply has no finish_reason, so the answer may be cut short",
+                "expected \"stop\" or \"length\" in choices[0].finish_reason");
+  }
+  return completion;
 }
 
 std::string ErrorText(std::string_view body) {

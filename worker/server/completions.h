@@ -20,6 +20,7 @@ namespace evald::server {
 /// The parts that all requests share.
 struct CompletionsStyle {
   std::string model;
+  std::string reply_model;  ///< the model that the server's first reply named; "": none
   bool tokens = false;   ///< the prompt as token ids; else as text
   size_t stops_max = 4;  ///< stop strings that the API takes; further ones are cut locally only
   bool send_seed = true;
@@ -49,6 +50,7 @@ struct ScoredToken {
 
 /// A parsed reply.
 struct Completion {
+  std::string model;  ///< "": the server does not say
   std::string text;
   std::string finish_reason;
   bool ended_by_eos = false;  ///< the server says so by a `stop_reason` of null (vLLM)
@@ -62,6 +64,14 @@ struct Completion {
 /// Parses a reply. Throws Error(kInfrastructure) if the body is no completions reply, such as a
 /// proxy's page or half a body. Invalid UTF-8 and lone surrogates are replaced by U+FFFD.
 Completion ParseCompletion(std::string_view body);
+
+/// Throws Error(kInfrastructure) if the reply is of another model than the server's first reply: its
+/// weights were exchanged, or a proxy asks several models.
+void RequireSameModel(const Completion& completion, const CompletionsStyle& style);
+
+/// Parses the reply to a generate_until request. Throws Error(kInfrastructure) also for a reply of
+/// another model, and for one without a finish_reason, which may be cut short.
+Completion ParseAnswer(std::string_view body, const CompletionsStyle& style);
 
 /// The message in an error reply, or the start of the body; at most 300 bytes, one line.
 std::string ErrorText(std::string_view body);

@@ -19,9 +19,11 @@ class Echo : public ScoringWay {
   std::vector<std::optional<Score>> Read(const std::vector<const ScoreWindow*>& windows,
                                          std::string_view body) const override {
     const size_t end = windows[0]->tokens.size() + 1;
+    const Completion completion = ParseCompletion(body);
+    RequireSameModel(completion, style_);
     Score score;
     score.logprob =
-        SumLogprobs(ParseCompletion(body), end - windows[0]->targets.size(), end, &score.is_greedy);
+        SumLogprobs(completion, end - windows[0]->targets.size(), end, &score.is_greedy);
     return {score};
   }
 

@@ -264,8 +264,10 @@ void ServerEngine::TakeText(const Item& item, const http_client::Response& reply
   const Plan& plan = jobs_.at(item.tag).plan;
   Generation generation;
   try {
-    generation = GenerationOf(plan.request, ParseCompletion(reply.body), serving_.setup().tokenizer,
-                              plan.end_tokens, plan.thinking ? &*plan.thinking : nullptr);
+    const PlanSetup& setup = serving_.setup();
+    generation =
+        GenerationOf(plan.request, ParseAnswer(reply.body, setup.style), setup.tokenizer,
+                     plan.end_tokens, plan.thinking ? &*plan.thinking : nullptr);
   } catch (const Error& e) {
     return Retry(item, reply, e.what());
   }

@@ -153,7 +153,8 @@ std::string Serving::Continue(const std::string& prompt, int tokens) {
   if (!reply.ok())
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("{}: {}", server_.Name(kCompletions), WhyNot(reply)));
-  return GenerationOf(plan.request, ParseCompletion(reply.body), tokenizer_.get(), plan.end_tokens)
+  return GenerationOf(plan.request, ParseAnswer(reply.body, setup_.style), tokenizer_.get(),
+                      plan.end_tokens)
       .text;
 }
 
@@ -265,7 +266,7 @@ void Serving::WarmUp() {
                             WhyNot(reply), server_.LogTail()),
                 "the server must offer /v1/completions");
   }
-  ParseCompletion(reply.body);
+  setup_.style.reply_model = ParseCompletion(reply.body).model;
 }
 
 Scorer Serving::JudgeScoring() {

@@ -224,5 +224,22 @@ TEST_F(Home, WithoutTheVariableThePasswordDatabaseSays) {
   EXPECT_EQ(HomeFolder(), user == nullptr ? "" : user->pw_dir);
 }
 
+TEST(TemporaryFolder, IsTheOneThatIsSetIfItIsThere) {
+  const char* set = std::getenv("TMPDIR");
+  const std::string before = set == nullptr ? "" : set;
+  ::setenv("TMPDIR", "", 1);
+  EXPECT_EQ(TemporaryFolder(), "/tmp");
+  ::setenv("TMPDIR", "/usr", 1);
+  EXPECT_EQ(TemporaryFolder(), "/usr");
+  ::setenv("TMPDIR", "/no/such", 1);
+  EXPECT_THAT(CaughtText([] { TemporaryFolder(); }, ErrorKind::kUsage),
+              HasSubstr("/no/such: expected the folder for temporary files"));
+  if (set == nullptr) {
+    ::unsetenv("TMPDIR");
+  } else {
+    ::setenv("TMPDIR", before.c_str(), 1);
+  }
+}
+
 }  // namespace
 }  // namespace evald

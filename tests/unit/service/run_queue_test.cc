@@ -217,6 +217,15 @@ TEST_F(RunQueueTest, ARunThatConcludesOrIsPausedHoldsNoPlace) {
   EXPECT_EQ(Next(1), "bob1");
 }
 
+TEST_F(RunQueueTest, ARunThatOnlyAggregatesHoldsNoPlace) {
+  Add("ada1", "ada");
+  Start("ada1");
+  Add("bob1", "bob");
+  EXPECT_EQ(Next(1), "none");
+  queue_.Find("ada1")->aggregating = true;
+  EXPECT_EQ(Next(1), "bob1");
+}
+
 TEST_F(RunQueueTest, ARunWithoutAnyDeviceHoldsNoPlaceButCountsForItsUser) {
   for (const char* id : {"ada1", "ada2"}) {
     Add(id, "ada");

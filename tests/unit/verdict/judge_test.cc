@@ -59,6 +59,10 @@ class Side {
         {"metric_list", {{{"metric", metric}, {"aggregation", aggregation}}}}};
     return *this;
   }
+  Side& Value(const std::string& task, const std::string& metric, const Json& value) {
+    results_["results"][task][metric + ",none"] = value;
+    return *this;
+  }
   Side& Texts(const std::string& task, int64_t answers, int64_t truncated) {
     results_["evald"]["truncated_answers"][task] = {{"answers", answers}, {"truncated", truncated}};
     return *this;
@@ -113,6 +117,36 @@ TEST_F(Judging, ThePointDecidesAMinimumUnlessAskedForConfidence) {
   EXPECT_EQ(verdict.gates[2].outcome, Outcome::kFail);
   EXPECT_EQ(verdict.gates[3].outcome, Outcome::kPass);
   EXPECT_EQ(verdict.status, ExitStatus::kGateFailed) << "failed goes before inconclusive";
+}
+
+TEST_F(Judging, ANumberThatIsNoneMeetsNoGate) {
+  const auto side = [&](Side side, const Json& value) {
+    side.Task("t", Ones(40, 3));
+    side.Value("t", "acc", value);
+    return side;
+  };
+  const std::string rules =
+      "{task: t, metric: acc, min: 0.5}, {task: t, metric: acc, max: 1.5},"
+      "{task: t, metric: acc, min: 0.5, confident: true}, {task: t, metric: acc, max_drop: 0.1}";
+  const Verdict nan = Run(rules, side(Candidate(), "nan"), side(Baseline(), 0.9));
+  for (const GateResult& gate : nan.gates) {
+    EXPECT_EQ(gate.outcome, Outcome::kFail) << gate.gate.Rule() << ": " << gate.cause;
+    EXPECT_EQ(gate.status, ExitStatus::kGateFailed);
+  }
+  EXPECT_EQ(ToJson(nan)["gates"][0]["candidate"], "nan");
+  EXPECT_EQ(ToJson(nan)["comparisons"][0]["candidate"], "nan");
+  EXPECT_THAT(nan.gates[0].cause, HasSubstr("does not meet the minimum of 0.5"));
+
+  const Verdict infinite = Run(rules, side(Candidate(), "inf"), side(Baseline(), 0.9));
+  const Outcome expected[] = {Outcome::kPass, Outcome::kFail, Outcome::kPass, Outcome::kPass};
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(infinite.gates[i].outcome, expected[i]) << i;
+
+  const Verdict from = Run(rules, side(Candidate(), 0.9), side(Baseline(), "nan"));
+  EXPECT_EQ(from.gates[3].outcome, Outcome::kNotScored);
+  EXPECT_THAT(from.gates[3].cause, HasSubstr("the baseline's value is nan"));
+  const Verdict list = Run(rules, side(Candidate(), Json::array({1, 2})), Baseline());
+  EXPECT_EQ(list.gates[0].status, ExitStatus::kUsage);
+  EXPECT_THAT(list.gates[0].cause, HasSubstr("the value of t acc is no number, but [1,2]"));
 }
 
 TEST_F(Judging, TruncatedAnswersAreBoundedByTask) {

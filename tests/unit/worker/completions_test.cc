@@ -157,6 +157,20 @@ TEST(ParseCompletion, AnAnswerThatTheServerGaveUpIsNone) {
   EXPECT_EQ(ParseCompletion(Reply(R"({"text":"a"})")).text, "a") << "the server gives no reason";
 }
 
+TEST(ParseAnswer, AnAnswerSaysThatItIsCompleteAndOfTheSameModel) {
+  CompletionsStyle style;
+  style.reply_model = "a";
+  const std::string choices = R"("choices":[{"text":"x","finish_reason":"length"}])";
+  EXPECT_EQ(ParseAnswer(R"({"model":"a",)" + choices + "}", style).text, "x");
+  EXPECT_EQ(ParseAnswer("{" + choices + "}", style).text, "x") << "the server does not say";
+  EXPECT_THAT(CaughtText([&] { ParseAnswer(R"({"model":"b",)" + choices + "}", style); },
+                         ErrorKind::kInfrastructure),
+              HasSubstr("of the model 'b', its first reply was of 'a'"));
+  EXPECT_THAT(CaughtText([&] { ParseAnswer(Reply(R"({"text":"x"})"), style); },
+                         ErrorKind::kInfrastructure),
+              HasSubstr("no finish_reason"));
+}
+
 TEST(ParseCompletion, InvalidTextIsReplaced) {
   EXPECT_EQ(ParseCompletion(Reply("{\"text\":\"a\xFF\"}")).text, "a\xEF\xBF\xBD");
   EXPECT_EQ(ParseCompletion(Reply(R"({"text":"\ud83d!\udc00 \\ud83d \ud83d\ude00"})")).text,

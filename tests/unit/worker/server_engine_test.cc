@@ -175,6 +175,19 @@ TEST_F(ServerEngine, GivesUpAfterSoManyAttempts) {
   EXPECT_EQ(engine->pending(), 0u);
 }
 
+TEST_F(ServerEngine, AServerThatChangesItsModelIsNotScored) {
+  std::atomic<int> calls{0};
+  TinyServer server(Serving([&](const std::string& body) -> TinyReply {
+    Json reply = test::ToyCompletion(ParseJson(body, "request"), Fault::kNone);
+    reply["model"] = calls++ < 2 ? "toy" : "toy-next";
+    return {200, ToLine(reply)};
+  }));
+  const auto engine = Open(server, Json{{"retries", 0}});
+  EXPECT_EQ(Run(engine.get(), {Question(5)}).size(), 1u);
+  EXPECT_THAT(CaughtText([&] { Run(engine.get(), {Question(6)}); }, ErrorKind::kInfrastructure),
+              HasSubstr("of the model 'toy-next', its first reply was of 'toy'"));
+}
+
 TEST_F(ServerEngine, ARequestThatIsRefusedIsNamed) {
   std::atomic<int> calls{0};
   TinyServer server(Serving([&](const std::string& body) -> TinyReply {
