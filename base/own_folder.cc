@@ -276,7 +276,7 @@ fs::path HomeFolder() {
   return account && account->home.is_absolute() ? account->home : fs::path();
 }
 
-fs::path TemporaryFolder() {
+fs::path TmpFolder() {
   const char* set = std::getenv("TMPDIR");
   const fs::path folder = set == nullptr || *set == '\0' ? "/tmp" : set;
   std::error_code error;

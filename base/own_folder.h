@@ -38,7 +38,7 @@ std::filesystem::path HomeFolder();
 
 /// The folder for temporary files: $TMPDIR, or /tmp if that is unset or empty. Throws Error(kUsage)
 /// if it is no folder.
-std::filesystem::path TemporaryFolder();
+std::filesystem::path TmpFolder();
 
 /// The folder of evald in a folder of the XDG base directory specification: UserFolder(
 /// "XDG_STATE_HOME", ".local/state") is $XDG_STATE_HOME/evald, else ~/.local/state/evald. "" if the

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 fs::path MakeParent() {
-  const fs::path parent = TemporaryFolder() / fmt::format("evald-{}", ::geteuid());
+  const fs::path parent = TmpFolder() / fmt::format("evald-{}", ::geteuid());
   MakePrivateFolder(parent, "remove it, or set TMPDIR to a folder of your own");
   return parent;
 }

@@ -18,7 +18,7 @@ constexpr uint64_t kOpenFiles = 256;
 constexpr uint64_t kTasks = 64;  // threads: numerical libraries start some
 
 std::string MakeScratch() {
-  std::string name = (TemporaryFolder() / "evald-task-XXXXXX").string();
+  std::string name = (TmpFolder() / "evald-task-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) ThrowErrno(name, "making", errno);
   return name;
 }

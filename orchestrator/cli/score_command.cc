@@ -38,7 +38,7 @@ struct Flags {
 class ScratchFolder {
  public:
   ScratchFolder() {
-    std::string name = (TemporaryFolder() / "evald-score-XXXXXX").string();
+    std::string name = (TmpFolder() / "evald-score-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) {
       throw Error(ErrorKind::kInfrastructure, fmt::format("{}: cannot make this folder", name));
     }

@@ -50,7 +50,6 @@ struct ScoredToken {
 
 /// A parsed reply.
 struct Completion {
-  std::string model;  ///< "": the server does not say
   std::string text;
   std::string finish_reason;
   bool ended_by_eos = false;  ///< the server says so by a `stop_reason` of null (vLLM)
@@ -59,6 +58,7 @@ struct Completion {
   std::vector<ScoredToken> tokens;  ///< empty: no logprobs in the reply
   /// The generated tokens, with the end token (vLLM, return_token_ids); none: it does not say
   std::optional<std::vector<int32_t>> token_ids = std::nullopt;
+  std::string model = {};  ///< "": the server does not say
 };
 
 /// Parses a reply. Throws Error(kInfrastructure) if the body is no completions reply, such as a

@@ -224,15 +224,15 @@ TEST_F(Home, WithoutTheVariableThePasswordDatabaseSays) {
   EXPECT_EQ(HomeFolder(), user == nullptr ? "" : user->pw_dir);
 }
 
-TEST(TemporaryFolder, IsTheOneThatIsSetIfItIsThere) {
+TEST(TmpFolder, IsTheOneThatIsSetIfItIsThere) {
   const char* set = std::getenv("TMPDIR");
   const std::string before = set == nullptr ? "" : set;
   ::setenv("TMPDIR", "", 1);
-  EXPECT_EQ(TemporaryFolder(), "/tmp");
+  EXPECT_EQ(TmpFolder(), "/tmp");
   ::setenv("TMPDIR", "/usr", 1);
-  EXPECT_EQ(TemporaryFolder(), "/usr");
+  EXPECT_EQ(TmpFolder(), "/usr");
   ::setenv("TMPDIR", "/no/such", 1);
-  EXPECT_THAT(CaughtText([] { TemporaryFolder(); }, ErrorKind::kUsage),
+  EXPECT_THAT(CaughtText([] { TmpFolder(); }, ErrorKind::kUsage),
               HasSubstr("/no/such: expected the folder for temporary files"));
   if (set == nullptr) {
     ::unsetenv("TMPDIR");
