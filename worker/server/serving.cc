@@ -251,6 +251,7 @@ void Serving::WarmUp() {
   request.sampling.max_gen_toks = 1;
   CompletionsStyle plain = setup_.style;
   plain.generation = {};
+  plain.reply_model.clear();  // another checkpoint may have another name
   const http_client::Response reply =
       server_.Ask(kCompletions, GenerateBody(plain, request), options_.ready_timeout);
   if (Refused(reply)) {
@@ -266,7 +267,7 @@ void Serving::WarmUp() {
                             WhyNot(reply), server_.LogTail()),
                 "the server must offer /v1/completions");
   }
-  setup_.style.reply_model = ParseCompletion(reply.body).model;
+  setup_.style.reply_model = ParseAnswer(reply.body, plain).model;
 }
 
 Scorer Serving::JudgeScoring() {

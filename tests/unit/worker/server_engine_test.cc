@@ -360,7 +360,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if 'die' in body['prompt'] and not os.path.exists(flag):
             open(flag, 'w').close()
             os._exit(3)
-        self.reply({'choices': [{'text': body['model'][-8:] + os.environ.get('MARK', '')}]})
+        self.reply({'choices': [{'text': body['model'][-8:] + os.environ.get('MARK', ''),
+                                 'finish_reason': 'stop'}]})
 open(sys.argv[2] + '.pid', 'w').write(str(os.getpid()))
 http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()
 )";
