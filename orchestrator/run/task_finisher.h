@@ -58,11 +58,11 @@ TaskResult AggregateFinished(const FinishedTask& task,
 
 /// Threads that look at reported files, and threads that call AggregateFinished, so that a task has
 /// its score as soon as its last document is scored, and the loop never waits. Bootstrapping a
-/// standard error may take minutes, so users take turns, each with one task at a time. Aggregations of
-/// tasks' own, which may take longer, have threads of their own.
+/// standard error may take minutes, so users take turns, each with one task at a time. Aggregations
+/// of tasks' own, which may take longer, have threads of their own.
 class TaskFinisher {
  public:
-  static constexpr int kThreads = 8;  ///< tasks of so many users are finished at once
+  static constexpr int kThreads = 8;     ///< tasks of so many users are finished at once
   static constexpr int kOwnThreads = 4;  ///< the same for tasks with aggregations of their own
   /// Files of so many users are looked at at once
   static constexpr int kCheckThreads = 2;
