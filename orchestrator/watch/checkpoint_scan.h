@@ -25,9 +25,8 @@ struct FoundCheckpoint {
 ///
 /// A checkpoint is opened and parsed (its index and its shards' headers) once it is at rest. It is
 /// parsed again only if one of its files has changed, by device, inode, size and times. A refused
-/// checkpoint is tried again after ten minutes, since a file system may have failed for a moment. The
-/// log says once why a folder with a config.json is refused.
-/// One thread at a time.
+/// checkpoint is tried again after ten minutes, since a file system may have failed for a moment.
+/// The log says once why a folder with a config.json is refused. One thread at a time.
 class CheckpointScan {
  public:
   /// The folder and its checkpoints must lie below `roots`.
