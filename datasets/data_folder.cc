@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "datasets/yaml_reader.h"
 #include "evald/error.h"
 #include "python/regex.h"
 
@@ -24,6 +25,7 @@ constexpr size_t kFoldersMax = 10'000;  // links may lead in circles
 constexpr int kFolderDepthMax = 32;
 constexpr uint64_t kReadmeBytesMax = 16 << 20;
 constexpr const char* kRemedy = "name the files in dataset_kwargs.data_files";
+constexpr const char* kCard = "README.md";
 
 struct Keywords {
   const char* split;
@@ -162,6 +164,7 @@ std::optional<Format> FormatOfEnding(std::string_view ending) {
   if (ending == "csv") return Format{DataFormat::kCsv, ','};
   if (ending == "tsv") return Format{DataFormat::kCsv, '\t'};
   if (ending == "txt") return Format{DataFormat::kText, ','};
+  if (ending == "parquet" || ending == "arrow") return Format{DataFormat::kTable, ','};
   return std::nullopt;
 }
 
@@ -185,7 +188,7 @@ std::optional<Format> FormatOfFile(const ReadFolder& folder, const std::string& 
   if (!format && !IsNoData(ending)) {
     Fail(folder, fmt::format("found the data file {}, expected the endings .jsonl, .json, .ndjson, "
                              ".csv, .tsv or .txt, "
-                             "each also with .gz",
+                             "each also with .gz, .parquet or .arrow",
                              file));
   }
   for (size_t at = rest.find('.'); at != last && at != std::string_view::npos;) {
@@ -198,21 +201,12 @@ std::optional<Format> FormatOfFile(const ReadFolder& folder, const std::string& 
   return format;
 }
 
-// Whether README.md begins with a YAML header that names files or types.
-bool DescribesData(const std::string& readme) {
-  if (!readme.starts_with("---")) return false;
-  const size_t end = readme.find("\n---", 3);
-  const std::string header = "\n" + readme.substr(3, end == std::string::npos ? end : end - 3);
-  return header.find("\nconfigs:") != std::string::npos ||
-         header.find("\ndataset_info:") != std::string::npos;
-}
-
+// The types of columns that other files declare.
 void RefuseDescriptions(const ReadFolder& folder) {
   constexpr const char* kWithout =
       "take that part out, or copy the data files to a folder of their own";
-  if (folder.HasFile("README.md") && DescribesData(folder.Read("README.md", kReadmeBytesMax))) {
-    Fail(folder, "README.md names configs or dataset_info, which evald does not read", kWithout);
-  }
+  if (CardOf(folder).contains("dataset_info"))
+    Fail(folder, "README.md has dataset_info, whose types evald does not read", kWithout);
   const std::string script = folder.path().lexically_normal().filename().string() + ".py";
   for (const std::string& name :
        {std::string(".huggingface.yaml"), std::string("dataset_infos.json"), script}) {
@@ -224,12 +218,27 @@ void RefuseDescriptions(const ReadFolder& folder) {
 
 }  // namespace
 
-std::vector<FolderSplit> SplitsOfFolder(const ReadFolder& folder) {
+Json CardOf(const ReadFolder& folder) {
+  if (!folder.HasFile(kCard)) return Json::object();
+  const std::string text = folder.Read(kCard, kReadmeBytesMax);
+  if (!text.starts_with("---\n") && !text.starts_with("---\r\n")) return Json::object();
+  const size_t end = text.find("\n---", 3);
+  if (end == std::string::npos) return Json::object();
+  const std::string file = (folder / kCard).string();
+  return ParseYaml(text.substr(4, end - 3), file, folder.path().string(), ReadRoots()).value;
+}
+
+std::vector<std::string> FilesOfFolder(const ReadFolder& folder) {
   std::vector<std::string> files;
   size_t folders = 0;
   ListFiles(folder, "", 0, &folders, &files);
   std::sort(files.begin(), files.end());
   if (files.empty()) Fail(folder, "no data file lies in this folder", "");
+  return files;
+}
+
+std::vector<FolderSplit> SplitsOfFolder(const ReadFolder& folder) {
+  const std::vector<std::string> files = FilesOfFolder(folder);
   std::vector<FolderSplit> splits = ByShards(files);
   if (splits.empty())
     splits =
@@ -240,7 +249,6 @@ std::vector<FolderSplit> SplitsOfFolder(const ReadFolder& folder) {
 }
 
 ReadRules RulesOfFolder(const ReadFolder& folder, std::vector<FolderSplit>* splits) {
-  RefuseDescriptions(folder);
   std::optional<Format> found;
   std::string first;
   for (FolderSplit& split : *splits) {
@@ -260,6 +268,7 @@ ReadRules RulesOfFolder(const ReadFolder& folder, std::vector<FolderSplit>* spli
     if (split.files.empty())
       Fail(folder, fmt::format("the files of the split '{}' have no data", split.name));
   }
+  if (found->format != DataFormat::kTable) RefuseDescriptions(folder);  // tables have their types
   return {true, found->format, {found->separator, {}, true}};
 }
 

@@ -14,6 +14,13 @@ struct FolderSplit {
   std::vector<std::string> files;  ///< relative to the folder; a file may be listed twice
 };
 
+/// The YAML header of the folder's README.md, in which the hub keeps what it knows of the data; an
+/// empty object if there is none. Throws Error(kInput) for broken YAML.
+Json CardOf(const ReadFolder& folder);
+
+/// All data files below the folder, sorted. Throws Error(kInput) if there is none, or too many.
+std::vector<std::string> FilesOfFolder(const ReadFolder& folder);
+
 /// The splits of a folder by the names of its files and subfolders, in the order in which
 /// load_dataset of `datasets` 5 has them (get_data_patterns): shards
 /// `data/<split>-00000-of-00001.…`, else folders named after splits, else files named after splits,
@@ -22,8 +29,8 @@ std::vector<FolderSplit> SplitsOfFolder(const ReadFolder& folder);
 
 /// Removes from `splits` the files that load_dataset would not read. Returns how the rest is read:
 /// in the one format that their endings name. Throws Error(kInput) for several formats, for one
-/// that is not served, and for a folder that carries a description of its own (README.md with
-/// `configs` or `dataset_info`).
+/// that is not served, and for files without types of their own (JSON, CSV, text) in a folder that
+/// declares them elsewhere (`dataset_info` in README.md).
 ReadRules RulesOfFolder(const ReadFolder& folder, std::vector<FolderSplit>* splits);
 
 }  // namespace evald

@@ -41,7 +41,8 @@ enum class DataFormat {
   kByEnding,  ///< .jsonl, .json or .csv, each also with .gz
   kJson,
   kCsv,
-  kText,  ///< a row {"text": line} for each line
+  kText,   ///< a row {"text": line} for each line
+  kTable,  ///< .parquet or .arrow (datasets/table_file.h)
 };
 
 /// The form of a CSV file, as pandas.read_csv takes it.

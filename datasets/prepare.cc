@@ -316,7 +316,7 @@ class Preparation {
 
   Documents Read(const SplitFiles& files) const {
     Doing("reading", files.files.front().path.string());
-    return ReadSplit(files, options_.limits, options_.cancel);
+    return ReadSplit(files, options_.limits, options_.cancel, options_.tables);
   }
 
   bool HasDocCode() const {

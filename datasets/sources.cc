@@ -7,6 +7,8 @@
 #include "base/text.h"
 #include "datasets/builtin_files.h"
 #include "datasets/data_folder.h"
+#include "datasets/hub_folder.h"
+#include "datasets/table_file.h"
 #include "datasets/yaml_reader.h"
 #include "evald/error.h"
 
@@ -14,7 +16,8 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kEndings[] = {".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz"};
+constexpr const char* kEndings[] = {".jsonl", ".jsonl.gz", ".json",    ".json.gz",
+                                    ".csv",   ".csv.gz",   ".parquet", ".arrow"};
 
 const Json& SourcesTable() {
   static const Json kTable = [] {
@@ -71,6 +74,7 @@ fs::path OwnBase(const TaskConfig& config, const fs::path& data_dir) {
 DataFormat FormatOfPath(const std::string& dataset_path) {
   if (dataset_path == "json") return DataFormat::kJson;
   if (dataset_path == "csv") return DataFormat::kCsv;
+  if (dataset_path == "parquet" || dataset_path == "arrow") return DataFormat::kTable;
   return dataset_path == "text" ? DataFormat::kText : DataFormat::kByEnding;
 }
 
@@ -115,50 +119,57 @@ SplitFiles OwnFiles(const TaskConfig& config, const std::string& split, const fs
   return out;
 }
 
-// The local folder of dataset_path, or data_dir of dataset_kwargs.
-SplitFiles FolderFiles(const TaskConfig& config, const std::string& split, const fs::path& data_dir,
-                       const ReadRoots& roots) {
-  const std::string at = fmt::format("task '{}'", config.name);
-  const fs::path path = OwnBase(config, data_dir);
-  const ReadFolder folder(path, roots);
-  if (!folder.exists()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: the folder {} of its dataset is not there", at, path.string()),
-                "a relative dataset_path or data_dir starts from the folder of the task's file");
-  }
-  const bool packaged = !IsLocalFolder(config.dataset_path);
-  if (!packaged && !config.dataset_name.empty() && config.dataset_name != "default") {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: found the dataset_name '{}', expected none, since a local folder "
-                            "has no parts by name",
-                            at, config.dataset_name),
-                "name the folder of that part in dataset_path");
-  }
+// The files of a split of the folder; with `packaged`, the task says which format they have.
+SplitFiles FilesIn(const TaskConfig& config, const std::string& split, const ReadFolder& folder,
+                   bool packaged) {
   SplitFiles out;
-  std::vector<FolderSplit> splits = SplitsOfFolder(folder);
+  std::vector<FolderSplit> splits =
+      packaged ? SplitsOfFolder(folder) : SplitsOfPart(folder, config.dataset_name);
+  std::vector<std::string> names;
+  for (const FolderSplit& one : splits) names.push_back(one.name);
+  // A copy of a dataset need not have all its splits.
+  std::erase_if(splits, [](const FolderSplit& one) { return one.files.empty(); });
+  const auto wanted = std::find_if(splits.begin(), splits.end(),
+                                   [&](const FolderSplit& one) { return one.name == split; });
+  if (wanted == splits.end()) {
+    const bool named = std::find(names.begin(), names.end(), split) != names.end();
+    throw Error(ErrorKind::kInput,
+                named ? fmt::format("task '{}': the folder {} has no files of the split '{}'",
+                                    config.name, folder.path().string(), split)
+                      : fmt::format("task '{}': the folder {} has no split '{}', its files' names "
+                                    "make {}{}",
+                                    config.name, folder.path().string(), split, Join(names, ", "),
+                                    Suggestion(split, names)));
+  }
   out.rules = packaged ? ReadRules{true, FormatOfPath(config.dataset_path), config.csv}
                        : RulesOfFolder(folder, &splits);
   if (!config.csv.columns.empty()) {
     out.rules.csv.columns = config.csv.columns;
     out.rules.csv.header = config.csv.header;
   }
-  std::vector<std::string> names;
+  const auto open = [&](const std::string& file) {
+    return DataFile{folder / file, folder.OpenFile(file), ""};
+  };
   for (const FolderSplit& one : splits) {
-    names.push_back(one.name);
     if (one.name != split) continue;
-    for (const std::string& file : one.files)
-      out.files.push_back({path / file, folder.OpenFile(file), ""});
+    for (const std::string& file : one.files) out.files.push_back(open(file));
   }
-  if (out.files.empty()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: the folder {} has no split '{}', its files' names make {}{}", at,
-                            path.string(), split, Join(names, ", "), Suggestion(split, names)));
-  }
-  if (names.front() != split) {
-    const std::string& first = splits.front().files.front();
-    out.first = {path / first, folder.OpenFile(first), ""};
-  }
+  if (splits.front().name != split) out.first = open(splits.front().files.front());
   return out;
+}
+
+// The local folder of dataset_path, or data_dir of dataset_kwargs.
+SplitFiles FolderFiles(const TaskConfig& config, const std::string& split, const fs::path& data_dir,
+                       const ReadRoots& roots) {
+  const fs::path path = OwnBase(config, data_dir);
+  const ReadFolder folder(path, roots);
+  if (!folder.exists()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("task '{}': the folder {} of its dataset is not there", config.name,
+                            path.string()),
+                "a relative dataset_path or data_dir starts from the folder of the task's file");
+  }
+  return FilesIn(config, split, folder, !IsLocalFolder(config.dataset_path));
 }
 
 // For names that may stand for a dataset of the hub or for a folder.
@@ -174,6 +185,12 @@ void CheckHash(const DataFile& file, const std::string& found) {
   if (file.hash.empty() || found == file.hash) return;
   throw Error(ErrorKind::kInput, file.path.string() + ": the file changed while it was read",
               "start again once nobody writes to it");
+}
+
+Documents WithRows(Documents documents, const SplitFiles& files) {
+  if (!documents.rows.empty()) return documents;
+  throw Error(ErrorKind::kInput, fmt::format("{}: no document of this split is in the file",
+                                             files.files.front().path.string()));
 }
 
 }  // namespace
@@ -216,6 +233,10 @@ SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const f
     }
     looked.push_back(places[i].string());
   }
+  if (!data_dir.empty()) {
+    if (const auto copy = FindHubFolder(config.dataset_path, data_dir, roots, &looked))
+      return FilesIn(config, split, ReadFolder(*copy, roots), false);
+  }
   if (data_dir.empty()) {
     throw Error(ErrorKind::kInput,
                 fmt::format("task '{}' needs the dataset '{}', and no data folder was given",
@@ -229,9 +250,20 @@ SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const f
 }
 
 Documents ReadSplit(const SplitFiles& files, const DataLimits& limits,
-                    const std::atomic<bool>* cancel) {
+                    const std::atomic<bool>* cancel,
+                    const std::function<std::unique_ptr<TableReader>()>& tables) {
   Documents out;
   DatasetColumns columns;
+  const bool are_tables =
+      files.rules.format == DataFormat::kTable || (files.rules.format == DataFormat::kByEnding &&
+                                                   IsTableFile(files.files.front().path.string()));
+  if (are_tables) {
+    const auto reader =
+        tables ? tables() : std::make_unique<TableReader>(TaskCodeOptions(), nullptr);
+    for (const DataFile& file : files.files)
+      CheckHash(file, ReadTableFile(reader.get(), file, limits, files.range, cancel, &out));
+    return WithRows(std::move(out), files);
+  }
   if (files.first) {
     const DataFile& first = *files.first;
     CheckHash(first, ReadColumns(first.fd, first.path, limits, files.rules, cancel, &columns));
@@ -240,11 +272,7 @@ Documents ReadSplit(const SplitFiles& files, const DataLimits& limits,
     CheckHash(file, ReadDocuments(file.fd, file.path, limits, files.rules, files.range, cancel,
                                   &columns, &out));
   }
-  if (out.rows.empty()) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: no document of this split is in the file",
-                                               files.files.front().path.string()));
-  }
-  return out;
+  return WithRows(std::move(out), files);
 }
 
 }  // namespace evald

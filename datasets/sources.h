@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "base/read_roots.h"
 #include "datasets/documents.h"
 #include "datasets/task_config.h"
+#include "task_code/table_reader.h"
 
 namespace evald {
 
@@ -41,9 +44,11 @@ bool IsLocalFolder(const std::string& dataset_path);
 SplitFiles FindSplit(const TaskConfig& config, const std::string& split,
                      const std::filesystem::path& data_dir, const ReadRoots& roots = {});
 
-/// Reads the rows of a split. Throws Error(kInput), also if a file's content no longer has the
-/// file's `hash`. Throws Error(kInfrastructure) if `cancel` is set.
+/// Reads the rows of a split. `tables` makes the process that reads files with tables; null: the
+/// system's Python does. Throws Error(kInput), also if a file's content no longer has the file's
+/// `hash`. Throws Error(kInfrastructure) if `cancel` is set.
 Documents ReadSplit(const SplitFiles& files, const DataLimits& limits,
-                    const std::atomic<bool>* cancel);
+                    const std::atomic<bool>* cancel,
+                    const std::function<std::unique_ptr<TableReader>()>& tables = nullptr);
 
 }  // namespace evald

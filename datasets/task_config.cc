@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/names.h"
 #include "base/text.h"
@@ -147,8 +148,8 @@ class ConfigReader {
     }
     config_.process_docs = top_.Function("process_docs");
     const Json& kwargs = top_.At("dataset_kwargs");
-    const bool packaged = config_.dataset_path == "json" || config_.dataset_path == "csv" ||
-                          config_.dataset_path == "text";
+    static const std::set<std::string> kPackaged = {"json", "csv", "text", "parquet", "arrow"};
+    const bool packaged = kPackaged.contains(config_.dataset_path);
     if (!kwargs.is_null()) {
       if (!kwargs.is_object()) top_.Fail("dataset_kwargs", "dataset_kwargs is not a mapping");
       const Section section(yaml_, kwargs, "/dataset_kwargs");
@@ -184,9 +185,10 @@ class ConfigReader {
                                            packaged ? "" : " below that of dataset_path"));
     }
     if (!packaged && !IsLocalFolder(config_.dataset_path)) {
-      section.Fail("data_dir",
-                   "data_dir is only served with a dataset_path of 'json', 'csv' or 'text', or a "
-                   "local folder");
+      section.Fail(
+          "data_dir",
+          "data_dir is only served with a dataset_path of 'json', 'csv', 'text', 'parquet' "
+          "or 'arrow', or a local folder");
     }
     config_.data_subfolder = found;
   }

@@ -16,6 +16,7 @@
 #include "evald/request.h"
 #include "evald/task.h"
 #include "prepared/prepared_task.h"
+#include "task_code/table_reader.h"
 #include "task_code/task_code.h"
 
 namespace evald {
@@ -99,6 +100,9 @@ struct PrepareOptions {
   /// Makes a process for a task's own Python functions, which gets the files that it wants; null:
   /// tasks with such functions are refused. Each task gets a process of its own.
   std::function<std::unique_ptr<TaskCode>()> code;
+  /// Makes the process that reads tables (.parquet, .arrow); null: this process starts it, with the
+  /// system's Python
+  std::function<std::unique_ptr<TableReader>()> tables;
 };
 
 /// All known tasks: the built-in ones and those of further folders.

@@ -43,16 +43,6 @@ Json Modules() {
   return modules;
 }
 
-sandbox::BoxOptions BoxOf(const TaskCodeOptions& options) {
-  sandbox::BoxOptions box;
-  box.unsafe = options.allowed == TaskCodeOptions::Allowed::kUnsafe;
-  box.python = options.python;
-  box.memory_bytes = options.memory_bytes;
-  box.script = TextOf("start");
-  box.arguments = {Modules().dump(), std::to_string(sandbox::kControlFd)};
-  return box;
-}
-
 /// A function's place: [folder, "utils.f"]. A folder of "" is that of lm_eval.tasks.
 Json PlaceOf(const std::string& function) {
   const size_t slash = function.rfind('/');
@@ -195,13 +185,23 @@ struct TaskCode::Connection {
   sandbox::Box box;
 };
 
-std::unique_ptr<sandbox::BoxMaker> MakeTaskCodeBoxes(const TaskCodeOptions& options) {
-  return std::make_unique<sandbox::BoxMaker>(BoxOf(options));
+sandbox::BoxOptions TaskCodeBox(const TaskCodeOptions& options) {
+  sandbox::BoxOptions box;
+  box.unsafe = options.allowed == TaskCodeOptions::Allowed::kUnsafe;
+  box.python = options.python;
+  box.memory_bytes = options.memory_bytes;
+  box.script = TextOf("start");
+  box.arguments = {Modules().dump(), std::to_string(sandbox::kControlFd)};
+  return box;
+}
+
+std::unique_ptr<sandbox::BoxMaker> MakeTaskCodeBoxes(const TaskCodeOptions& options, bool at_once) {
+  return std::make_unique<sandbox::BoxMaker>(TaskCodeBox(options), at_once);
 }
 
 TaskCode::TaskCode(const TaskCodeOptions& options)
-    : connection_(std::make_unique<Connection>(options, sandbox::StartBoxProcess(BoxOf(options)))) {
-}
+    : connection_(
+          std::make_unique<Connection>(options, sandbox::StartBoxProcess(TaskCodeBox(options)))) {}
 
 TaskCode::TaskCode(const TaskCodeOptions& options, sandbox::BoxMaker* boxes)
     : connection_(std::make_unique<Connection>(options, boxes->Make())) {}

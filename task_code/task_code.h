@@ -27,8 +27,12 @@ struct TaskCodeOptions {
   double call_seconds = 0;                    ///< the longest call; 0: none is
 };
 
-/// Starts the processes of TaskCode for a process that may soon start none itself.
-std::unique_ptr<sandbox::BoxMaker> MakeTaskCodeBoxes(const TaskCodeOptions& options);
+/// The program of TaskCode and TableReader.
+sandbox::BoxOptions TaskCodeBox(const TaskCodeOptions& options);
+
+/// Starts the processes of TaskCode and TableReader for a process that may soon start none itself;
+/// the first one at once if `at_once`.
+std::unique_ptr<sandbox::BoxMaker> MakeTaskCodeBoxes(const TaskCodeOptions& options, bool at_once);
 
 /// "refuse", "allow" or "unsafe".
 const char* ToString(TaskCodeOptions::Allowed allowed);

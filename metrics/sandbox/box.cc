@@ -24,7 +24,8 @@ constexpr int64_t kLookMs =
 
 }  // namespace
 
-Box::Box(std::unique_ptr<BoxProcess> process) : process_(std::move(process)) {
+Box::Box(std::unique_ptr<BoxProcess> process, Words words)
+    : process_(std::move(process)), words_(std::move(words)) {
   for (const int fd : {process_->control(), process_->errors()}) fcntl(fd, F_SETFL, O_NONBLOCK);
 }
 
@@ -74,12 +75,14 @@ void Box::Await(short events, int64_t deadline_us) {
 }
 
 void Box::Send(std::string_view line, int64_t deadline_us) {
-  std::string rest(line);
-  rest += '\n';
+  SendBytes(std::string(line) + '\n', deadline_us);
+}
+
+void Box::SendBytes(std::string_view bytes, int64_t deadline_us) {
   size_t done = 0;
-  while (done < rest.size()) {
+  while (done < bytes.size()) {
     Await(POLLOUT, deadline_us);
-    const ssize_t sent = send(process_->control(), rest.data() + done, rest.size() - done,
+    const ssize_t sent = send(process_->control(), bytes.data() + done, bytes.size() - done,
                               MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) ThrowEnded();
     if (sent > 0) done += static_cast<size_t>(sent);
@@ -96,10 +99,9 @@ std::string Box::Receive(size_t bytes_max, int64_t deadline_us) {
     }
     seen = received_.size();
     if (seen > bytes_max) {
-      throw Error(
-          ErrorKind::kInput,
-          "the process of the task's code gives an answer of more than " + HumanBytes(bytes_max),
-          "let the function give smaller values");
+      throw Error(ErrorKind::kInput,
+                  words_.who + " gives an answer of more than " + HumanBytes(bytes_max),
+                  "let the function give smaller values");
     }
     Await(POLLIN, deadline_us);
     if (!ReadControl()) ThrowEnded();
@@ -126,9 +128,9 @@ void Box::ThrowEnded() {
   const std::string said(Trim(TakeSaid()));
   const std::string last = said.substr(said.rfind('\n') + 1);
   throw Error(ErrorKind::kInput,
-              "the process of the task's code " + why +
+              words_.who + " " + why +
                   (last.empty() ? "" : ": " + PrintableLine(Shortened(last, kShownBytes))),
-              "see the task's Python file; 'limits.memory' sets how much memory it may take");
+              words_.remedy);
 }
 
 }  // namespace evald::sandbox

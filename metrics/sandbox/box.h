@@ -15,7 +15,14 @@ namespace evald::sandbox {
 /// or a second user's rights (docs/task-code.md). One thread at a time.
 class Box {
  public:
-  explicit Box(std::unique_ptr<BoxProcess> process);
+  /// What errors call the program, and what they advise if it has ended.
+  struct Words {
+    std::string who = "the process of the task's code";
+    std::string remedy =
+        "see the task's Python file; 'limits.memory' sets how much memory it may take";
+  };
+  explicit Box(std::unique_ptr<BoxProcess> process) : Box(std::move(process), Words()) {}
+  Box(std::unique_ptr<BoxProcess> process, Words words);
   Box(const Box&) = delete;
   Box& operator=(const Box&) = delete;
 
@@ -25,6 +32,8 @@ class Box {
   /// Sends a line, and waits until it is taken. Throws Error(kInput) if the program has ended: its
   /// code ended it. Throws it, too, at `deadline_us` (base/clock.h, MonotonicMicros; 0: never).
   void Send(std::string_view line, int64_t deadline_us);
+  /// The same for bytes as they are.
+  void SendBytes(std::string_view bytes, int64_t deadline_us);
 
   /// The next line. Throws like Send, and for a line of more than `bytes_max`.
   std::string Receive(size_t bytes_max, int64_t deadline_us);
@@ -42,6 +51,7 @@ class Box {
   [[noreturn]] void ThrowEnded();
 
   std::unique_ptr<BoxProcess> process_;
+  Words words_;
   std::function<bool()> stopped_;  ///< null: nothing stops it
   std::string received_;
   std::string said_;

@@ -80,8 +80,8 @@ class Maker {
  public:
   Maker(const BoxOptions& options, int socket) : options_(options), socket_(socket) {}
 
-  void Run() {
-    Prepare();
+  void Run(bool at_once) {
+    if (at_once) Prepare();
     std::vector<UniqueFd> none;
     while (const auto text = ReceiveText(socket_, &none)) {
       const Json request = ParseJson(*text, kAnswerName);
@@ -100,6 +100,7 @@ class Maker {
   }
 
   bool Make() {
+    if (next_ == nullptr && !failure_) Prepare();
     if (next_ == nullptr) {
       const Error error = *failure_;
       return SendText(socket_, Json{{"error", error.message()}, {"remedy", error.remedy()}}.dump(),
@@ -133,7 +134,7 @@ class Maker {
   std::map<int, std::unique_ptr<BoxProcess>> boxes_;
 };
 
-[[noreturn]] void RunMaker(const BoxOptions& options, int socket, pid_t parent) {
+[[noreturn]] void RunMaker(const BoxOptions& options, bool at_once, int socket, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != parent) _exit(0);
   for (const int signal_number : {SIGTERM, SIGINT}) signal(signal_number, SIG_IGN);
@@ -142,7 +143,7 @@ class Maker {
   dup2(null, 0);
   dup2(null, 1);
   try {
-    Maker(options, socket).Run();
+    Maker(options, socket).Run(at_once);
   } catch (const std::exception&) {  // the parent sees that this process is gone
   }
   _exit(0);
@@ -170,7 +171,7 @@ struct BoxMaker::Child {
   pid_t pid = -1;
 };
 
-BoxMaker::BoxMaker(const BoxOptions& options) : child_(std::make_shared<Child>()) {
+BoxMaker::BoxMaker(const BoxOptions& options, bool at_once) : child_(std::make_shared<Child>()) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     ThrowErrno("socketpair", "opening", errno);
@@ -181,7 +182,7 @@ BoxMaker::BoxMaker(const BoxOptions& options) : child_(std::make_shared<Child>()
   if (child_->pid < 0) ThrowErrno("process", "fork", errno);
   if (child_->pid == 0) {
     child_->socket.reset();
-    RunMaker(options, theirs.get(), parent);
+    RunMaker(options, at_once, theirs.get(), parent);
   }
 }
 

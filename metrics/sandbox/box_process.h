@@ -39,12 +39,12 @@ class BoxProcess {
 std::unique_ptr<BoxProcess> StartBoxProcess(const BoxOptions& options);
 
 /// Starts programs for a process that may soon start none itself. It is a process, forked from the
-/// calling one, which must have one thread. One program is always started in advance. The process
-/// and all its programs end with this object, and with the process that made it. One thread at a
-/// time.
+/// calling one, which must have one thread. One program is always started in advance, the first one
+/// at once if `at_once`, else with the first call of Make. The process and all its programs end
+/// with this object, and with the process that made it. One thread at a time.
 class BoxMaker {
  public:
-  explicit BoxMaker(const BoxOptions& options);
+  explicit BoxMaker(const BoxOptions& options, bool at_once = true);
   ~BoxMaker();
   BoxMaker(const BoxMaker&) = delete;
   BoxMaker& operator=(const BoxMaker&) = delete;

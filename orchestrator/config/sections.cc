@@ -176,7 +176,17 @@ TaskCodeOptions ReadTaskCode(YamlSection& top, const std::optional<TaskCodeOptio
   }
   const auto python = top.String("task_python");
   if (python) options.python = *python;
-  if (!service || options.allowed == Allowed::kNo) return options;
+  if (!service) return options;
+  // The service would run the program, also to read tables, as its own user.
+  if (python) {
+    top.Refuse("task_python", fmt::format("leave it out: this service runs Python code with {}",
+                                          service->python));
+  }
+  if (options.allowed == Allowed::kNo) {
+    options = *service;
+    options.allowed = Allowed::kNo;
+    return options;
+  }
   if (service->allowed == Allowed::kNo) {
     top.Refuse("task_code",
                "this service does not run the Python code of task files; 'task_code: allow' in the "
@@ -185,11 +195,6 @@ TaskCodeOptions ReadTaskCode(YamlSection& top, const std::optional<TaskCodeOptio
   if (options.allowed == Allowed::kUnsafe && service->allowed != Allowed::kUnsafe)
     top.Refuse("task_code",
                "this service runs the Python code of task files in a sandbox; say allow");
-  if (python) {
-    top.Refuse("task_python", fmt::format("leave it out: this service runs the Python code of "
-                                          "task files with {}",
-                                          service->python));
-  }
   return *service;
 }
 

@@ -171,11 +171,15 @@ evald::Confinement ConfinementOf(const PreparationInput& input) {
   return confinement;
 }
 
+// Whether the tasks' data is read.
+bool ReadsData(const PreparationInput& input) {
+  return input.work == PreparationInput::Work::kPrepare ||
+         input.work == PreparationInput::Work::kDescribe;
+}
+
 // Whether functions of task files may be called.
-bool NeedsTaskCode(const PreparationInput& input) {
-  const bool calls = input.work == PreparationInput::Work::kPrepare ||
-                     input.work == PreparationInput::Work::kDescribe;
-  return calls && input.task_code.allowed != evald::TaskCodeOptions::Allowed::kNo &&
+bool MayCallFunctions(const PreparationInput& input) {
+  return input.task_code.allowed != evald::TaskCodeOptions::Allowed::kNo &&
          !input.task_dirs.empty();
 }
 
@@ -200,7 +204,8 @@ int main(int argc, char** argv) {
         evald::ParseJson(evald::ReadFile(standard_input, "standard input"), "standard input"));
     // Forked while this process may still start programs
     const std::unique_ptr<evald::sandbox::BoxMaker> boxes =
-        NeedsTaskCode(input) ? evald::MakeTaskCodeBoxes(input.task_code) : nullptr;
+        ReadsData(input) ? evald::MakeTaskCodeBoxes(input.task_code, MayCallFunctions(input))
+                         : nullptr;
     Confine(ConfinementOf(input));
     WorkOrFail(input, boxes.get());
     ::_exit(0);  // the memory is not freed piece by piece

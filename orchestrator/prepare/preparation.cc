@@ -18,6 +18,7 @@
 #include "orchestrator/report/results.h"
 #include "prepared/cache.h"
 #include "prepared/prepared_task.h"
+#include "task_code/table_reader.h"
 #include "tokenizer/tokenizer.h"
 
 namespace evald {
@@ -80,7 +81,12 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
   options.limits = {input.limits.line_bytes, input.limits.file_bytes};
   options.prepared_bytes_max = input.limits.disk_bytes;
   options.doing = hooks.doing;
-  if (hooks.boxes != nullptr) options.code = TaskCodeFor(input, hooks.boxes);
+  const bool calls = input.task_code.allowed != TaskCodeOptions::Allowed::kNo;
+  if (hooks.boxes != nullptr && calls && !input.task_dirs.empty())
+    options.code = TaskCodeFor(input, hooks.boxes);
+  options.tables = [boxes = hooks.boxes, code = input.task_code] {
+    return std::make_unique<TableReader>(code, boxes);
+  };
   options.checker = [](const TaskDefinition& task) -> DocumentCheck {
     return [scorer = std::make_shared<const Scorer>(task, nullptr)](
                const PreparedDocument& document) { scorer->Check(document); };

@@ -42,7 +42,8 @@ struct Suite {
 struct PreparationHooks {
   std::function<void(size_t done, size_t total)> progress;  ///< called after each task
   std::function<void(const std::string& what)> doing;       ///< as in PrepareOptions
-  /// Starts the processes for task code; null: tasks with functions of their own are refused
+  /// Starts the processes for task code and for reading tables; null: tasks with functions of their
+  /// own are refused
   sandbox::BoxMaker* boxes = nullptr;
   /// Ends the work with Error(kInfrastructure)
   const std::atomic<bool>* cancel = nullptr;

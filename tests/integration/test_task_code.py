@@ -400,6 +400,20 @@ class OnAService(TaskCode, Service):
         status, body = self.post(task_python="/usr/bin/python3")
         self.assertIn("leave it out: this service runs", json.dumps(body))
 
+    def test_a_submission_names_no_program(self):
+        """A Python also reads tables, for tasks without functions, as the service's user."""
+        program = self.folder / "python"
+        program.write_text(f"#!/bin/sh\ntouch {self.folder}/ran\n")
+        program.chmod(0o755)
+        for serves in ({}, {"task_code": "allow"}):
+            with self.subTest(serves=serves):
+                self.serve(roots=[str(self.tasks)], **serves)
+                status, body = self.post(task_code=None, task_python=str(program))
+                self.assertEqual(status, 422, body)
+                self.assertIn("leave it out: this service runs", json.dumps(body))
+                self.assertFalse((self.folder / "ran").exists())
+                self.stop()
+
     def test_task_code_decides_nothing_of_other_tasks(self):
         """Prepared tasks are shared: hostile code must not decide what lies under another task's key."""
         lib, shadow = self.tasks / "lm_eval" / "tasks" / "lib", self.folder / "shadow" / "lm_eval" / "tasks" / "lib"

@@ -47,6 +47,11 @@ def named(*names):
     return {name: row(name) for name in names}
 
 
+def card(*configs):
+    lines = "".join(f"- {config}\n" for config in configs)
+    return {"README.md": f"---\nlicense: mit\nconfigs:\n{lines}---\n# The data\n"}
+
+
 def kept_cases():
     yield {"name": "by files", "files": named("test.jsonl", "train.jsonl")}
     yield {"name": "dates become dates", "files": {"test.jsonl": DAY}}
@@ -64,6 +69,15 @@ def kept_cases():
     yield {"name": "files beside the data", "files": {**named("test.jsonl"), "README.md": "# x\n", "config.json": "{}", "test.py": "x = 1\n", "LICENSE": "y\n"}}
     yield {"name": "a header without data", "files": {**named("a.jsonl"), "README.md": "---\nlicense: mit\n---\n"}}
     yield {"name": "a header with configs", "files": {**named("a.jsonl"), "README.md": "---\nconfigs:\n- config_name: x\n  data_files: [{split: test, path: a.jsonl}]\n---\n"}}
+    parts = card('{config_name: x, data_files: [{split: test, path: "x/*.jsonl"}, {split: more, path: [b.jsonl, "x/b.jsonl"]}]}',
+                 '{config_name: y, data_files: "[ab].jsonl", default: true}', '{config_name: z, data_dir: x}',
+                 '{config_name: all, data_files: [{split: test, path: "**/b*"}, {split: train, path: "x/**"}]}',
+                 '{config_name: below, data_dir: x, data_files: [{split: test, path: "?.jsonl"}]}')
+    names = named("a.jsonl", "b.jsonl", "c.jsonl", "x/a.jsonl", "x/b.jsonl", "x/y/b2.jsonl", "x/.hidden.jsonl")
+    for part in (None, "x", "y", "z", "all", "below", "w"):
+        yield {"name": f"a part by its name: {part}", "files": {**names, **parts}, **({"dataset_name": part} if part else {})}
+    yield {"name": "parts without a default one", "files": {**names, **card('{config_name: x, data_files: a.jsonl}', '{config_name: y, data_files: b.jsonl}')}}
+    yield {"name": "a part called default", "files": {**names, **card('{config_name: x, data_files: a.jsonl}', '{config_name: default, data_files: b.jsonl}')}}
     yield {"name": "a script", "files": {**named("a.jsonl"), "set.py": "x = 1\n"}}
     yield {"name": "csv", "files": {"test.csv": "q,n\na,1\nb,\n"}}
     yield {"name": "tabs", "files": {"test.tsv": "q\tn\na,b\t1\n"}}

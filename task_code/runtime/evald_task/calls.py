@@ -5,6 +5,7 @@ import zlib
 
 from . import functions
 from .items import items_of, known_aggregation
+from .table_files import FileTable
 from .tables import Table, dataset_of, packed_until_full
 from .values import as_json, pack, unpack
 
@@ -84,6 +85,11 @@ class Calls:
     def do_samples(self, function, seed):
         functions.seed(seed)
         return self.kept(self.function(function)())
+
+    def do_open_table(self, data):
+        """The rows of a file with a table."""
+        table = FileTable(data)
+        return {"table": self.keep(table), "count": len(table), "columns": table.columns()}
 
     def do_read(self, table, first, count):
         return {"values": packed_until_full(self.tables[table].part(first, count))}

@@ -1,6 +1,6 @@
 """evald_task: reads calls from a descriptor and writes answers to one, a JSON object a line.
 
-A call is {"call": name, ...}. Its answer is {"ok": {...}} or {"error": {"type", "message", "at", "document", "missing"}}.
+A call is {"call": name, ...}; after one with "bytes", so many bytes follow. Its answer is {"ok": {...}} or {"error": {"type", "message", "at", "document", "missing"}}.
 Before it answers, this process may ask for a file of the task's folders: {"want": path}. evald's next line is then the
 file: {"file": its bytes as Latin-1}, {"folder": true} for a folder, {} for none.
 Standard output and standard error belong to the functions.
@@ -67,6 +67,8 @@ def main(calls, answers):
     files = Files(channel.ask_for_file, os.path.join(tempfile.gettempdir(), "evald_task"))
     served = Calls(stand_ins.install(files), files)
     while (message := channel.receive()) is not None:
+        if "bytes" in message:
+            message["data"] = channel.calls.read(message.pop("bytes"))
         try:
             answer = {"ok": served.named(message.pop("call"))(**message)}
         except (Exception, SystemExit) as error:

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/read_roots.h"
+#include "datasets/data_folder.h"
+
+// Copies of datasets of the Hugging Face hub, and what the package `datasets` has saved.
+namespace evald {
+
+/// The folder below `data_dir` with a copy of the hub's dataset "owner/name": <owner>/<name>,
+/// <name>, or the snapshot in a cache of huggingface_hub (datasets--<owner>--<name>, also below
+/// hub/). Nothing if there is none; `looked` gets the places.
+std::optional<std::filesystem::path> FindHubFolder(const std::string& dataset,
+                                                   const std::filesystem::path& data_dir,
+                                                   const ReadRoots& roots,
+                                                   std::vector<std::string>* looked);
+
+/// The splits of one part of a dataset's folder (its dataset_name; "": the default one), as
+/// load_dataset of `datasets` 5 finds them: the files that `configs` in README.md names for the
+/// part; else those of the subfolder that has the part's name, as in the hub's branch
+/// refs/convert/parquet; else, without a part, those of SplitsOfFolder. A folder that
+/// Dataset.save_to_disk or DatasetDict.save_to_disk has written has the splits that it names.
+/// Throws Error(kInput) for a part that is not there, naming those that are.
+std::vector<FolderSplit> SplitsOfPart(const ReadFolder& folder, const std::string& part);
+
+/// Whether a pattern of `data_files` matches a path: `*` and `?` match no '/', `**` any text, and
+/// `[ab]` one of these characters.
+bool MatchesPattern(std::string_view pattern, std::string_view path);
+
+}  // namespace evald
