@@ -15,6 +15,9 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
+// Of sun_path (unix(7)), less "/<process id>-<number>/agent.sock"
+constexpr size_t kParentBytesMax = 107 - 27;
+
 fs::path MakeParent() {
   const fs::path parent = TmpFolder() / fmt::format("evald-{}", ::geteuid());
   MakePrivateFolder(parent, "remove it, or set TMPDIR to a folder of your own");
@@ -49,6 +52,13 @@ void RemoveOrphans(const fs::path& parent) {
 SocketDirectory::SocketDirectory() {
   static std::atomic<int> next{0};
   const fs::path parent = MakeParent();
+  if (parent.string().size() > kParentBytesMax) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: the path has {} bytes, expected at most {}, since a socket's path "
+                            "is short",
+                            parent.string(), parent.string().size(), kParentBytesMax),
+                "set TMPDIR to a folder with a shorter path");
+  }
   RemoveOrphans(parent);
   for (int attempt = 0;; ++attempt) {  // RemoveOrphans of another owner may take it for an orphan
     path_ = parent / fmt::format("{}-{}", ::getpid(), next++);

@@ -22,6 +22,7 @@ Json ToJson(const EngineInfo& info) {
   if (!info.driver.empty()) json["driver"] = info.driver;
   if (info.fast) json["fast"] = true;
   if (!info.parity.empty()) json["parity"] = info.parity;
+  if (!info.model.empty()) json["model"] = info.model;
   json["follows"] = info.follows;
   return json;
 }
@@ -47,6 +48,7 @@ EngineInfo EngineInfoFromJson(const Json& json, const std::string& where) {
   info.driver = FieldOr<std::string>(json, "driver", "", where);
   info.fast = FieldOr<bool>(json, "fast", false, where);
   info.parity = FieldOr<std::string>(json, "parity", "", where);
+  info.model = FieldOr<std::string>(json, "model", "", where);
   info.follows = FieldOr<bool>(json, "follows", false, where);
   return info;
 }

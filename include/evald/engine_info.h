@@ -24,12 +24,14 @@ struct EngineInfo {
   bool fast = false;      ///< speed was chosen over determinism
   /// What came of the parity check (docs/engines.md): "agrees", "skipped: ..."; "" if none is made
   std::string parity;
+  /// The model that a server's replies name, "" if they name none or there is no server
+  std::string model;
   bool follows = false;  ///< the engine can pull a checkpoint during its staging (Engine::Follow)
 };
 
 /// {"name", "version", "kinds": ["generate_until", ...], "max_length", "deterministic",
 ///  "wants_tokens", "emulated", "concurrency", "device", "follows"}. The keys "device_id" and
-/// "driver" and "parity" follow if they are not empty, and "fast" if it is true.
+/// "driver", "parity" and "model" follow if they are not empty, and "fast" if it is true.
 Json ToJson(const EngineInfo& info);
 /// Throws Error(kInput) "<where>: ..." for an absent key, a wrong type or an unknown kind.
 EngineInfo EngineInfoFromJson(const Json& json, const std::string& where);

@@ -20,13 +20,10 @@ Aggregated AggregateMean(const MetricValues& values, const Draws& draws) {
   return result;
 }
 
-// An order for numbers with NaN, which comes last.
-bool Before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
-
-// The harness's sorted(x)[n // 2].
+// The harness's sorted(x)[n // 2], for numbers without NaN.
 double Median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end(), Before);
+  std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
@@ -34,13 +31,11 @@ double Median(std::vector<double> values) {
 class Medians {
  public:
   explicit Medians(const std::vector<double>& values) : distinct_(values) {
-    std::sort(distinct_.begin(), distinct_.end(), Before);
-    distinct_.erase(std::unique(distinct_.begin(), distinct_.end(),
-                                [](double a, double b) { return !Before(a, b); }),
-                    distinct_.end());
+    std::sort(distinct_.begin(), distinct_.end());
+    distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
     ranks_.reserve(values.size());
     for (const double value : values) {
-      const auto rank = std::lower_bound(distinct_.begin(), distinct_.end(), value, Before);
+      const auto rank = std::lower_bound(distinct_.begin(), distinct_.end(), value);
       ranks_.push_back(static_cast<uint32_t>(rank - distinct_.begin()));
     }
   }
@@ -73,6 +68,10 @@ double NanMean(const std::vector<double>& values) {
 
 Aggregated AggregateMedian(const MetricValues& values, const Draws& draws) {
   const std::vector<double> numbers = NumbersOf(values);
+  // Where Python's sort leaves NaN depends on the order of the values: a median of them says
+  // nothing.
+  if (std::any_of(numbers.begin(), numbers.end(), [](double one) { return std::isnan(one); }))
+    return {NumberToScore(std::numeric_limits<double>::quiet_NaN()), kNoStderr};
   if (draws.iterations < 2) return {NumberToScore(Median(numbers)), kNoStderr};
   return Bootstrapped(Medians(numbers), numbers.size(), draws);
 }

@@ -7,6 +7,7 @@
 #include "base/open_files.h"
 #include "base/own_folder.h"
 #include "base/print.h"
+#include "base/socket_directory.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "orchestrator/api/api_server.h"
@@ -94,6 +95,9 @@ ExitStatus Serve(const Common& common, const Flags& flags) {
   MakeFolderOf(flags.file.empty() ? "evald serve" : flags.file, "state_dir", config.state_dir);
   MakeFolderOf(flags.file.empty() ? "evald serve" : flags.file, "cache_dir", config.cache_dir);
   MakeOwnFolder(config.staging.root, "set staging.root to a folder of your own");
+  {
+    const SocketDirectory usable;
+  }  // throws now for a TMPDIR in which no worker could start
   Service service(ServiceOptionsOf(config, common));
   Watches watches(&service, config);
   ApiOptions api_options = ApiOptionsOf(config, &service);

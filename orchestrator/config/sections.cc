@@ -179,8 +179,8 @@ TaskCodeOptions ReadTaskCode(YamlSection& top, const std::optional<TaskCodeOptio
   if (!service) return options;
   // The service would run the program, also to read tables, as its own user.
   if (python) {
-    top.Refuse("task_python", fmt::format("leave it out: this service runs Python code with {}",
-                                          service->python));
+    top.Refuse("task_python",
+               fmt::format("leave it out: this service runs Python code with {}", service->python));
   }
   if (options.allowed == Allowed::kNo) {
     options = *service;

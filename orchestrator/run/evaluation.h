@@ -294,6 +294,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   CommittedFile ScoresOf(const MetricJob& job, const protocol::JobDone& done) const;
   void CommitScores(const MetricJob& job, const CommittedFile& file);
   void ScoresCommitted(size_t task, const CommittedFile& file, const std::vector<int64_t>& won);
+  void RequireSameModel(const std::string& worker, const Json& engine);
   void FinishTask(size_t task);
 
   const std::string& HashOf(const MetricJob& job) const;

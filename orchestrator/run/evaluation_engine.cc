@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "orchestrator/run/evaluation_scheduling.h"
 
 namespace evald {
@@ -10,6 +11,8 @@ namespace {
 
 // So long may a run have nothing from the host whose engine it began with, though that holds trials
 constexpr int64_t kBarrenMicros = 3'600'000'000;
+
+std::string ModelOf(const Json& engine) { return engine.value("model", ""); }
 
 // The parts of an engine's description that decide its answers.
 Json Identity(Json engine) {
@@ -33,8 +36,12 @@ void Evaluation::Loaded(const std::string& worker, const protocol::Loaded& loade
   const Json scoring = loaded.report.value("scoring", Json());  // from an engine that tests itself
   if (scoring.is_object() && !scoring.value("offered", true))
     engine["refused"] = scoring.value("reason", "");
-  if (!engine_info_.is_null() || doubts_.doubted(WitnessOf(worker))) return;
-  const Json before = json_.record().value("engine", Json());
+  if (doubts_.doubted(WitnessOf(worker))) return;
+  if (!engine_info_.is_null()) return RequireSameModel(worker, engine);
+  Json before = json_.record().value("engine", Json());
+  // Until 2026-11-26, no run noted the model of a server's replies.
+  if (before.is_object() && !before.contains("model")) before["model"] = ModelOf(engine);
+  if (before.is_object() && ModelOf(before).empty()) before.erase("model");
   if (!before.is_null() && Identity(before) != Identity(engine)) {
     const HostDoubts::Refusal refusal{
         "engine", ErrorKind::kUsage,
@@ -49,6 +56,20 @@ void Evaluation::Loaded(const std::string& worker, const protocol::Loaded& loade
   engine_from_ = WitnessOf(worker);
   Record({{"engine", engine_info_}}, [] {});
   MaybePlan();
+}
+
+// Workers may reach different servers behind one address, and a server may get other weights while
+// the run is at work.
+void Evaluation::RequireSameModel(const std::string& worker, const Json& engine) {
+  const std::string then = ModelOf(engine_info_), now = ModelOf(engine);
+  if (then == now) return;
+  const HostDoubts::Refusal refusal{
+      "engine", ErrorKind::kUsage,
+      fmt::format(
+          "the server's replies name the model '{}' on worker {}, and '{}' on worker {}; a "
+          "run has one model: see what answers at the server's address, and start a new run",
+          PrintableLine(now), worker, PrintableLine(then), engine_by_)};
+  if (Believed(worker, refusal)) CarryOut(refusal);
 }
 
 // Whether no number of any engine counts yet.

@@ -45,10 +45,13 @@ WorkerProfile Evaluation::profile() const {
 
 protocol::Load Evaluation::load() const {
   if (staged_) return {staged_->directory().string(), fingerprint_};
-  // A running server already has the weights; its worker may need the tokenizer beside them.
-  if (config_.engine.kind().server != ServerUse::kNone && !config_.checkpoint.empty()) {
-    return {config_.checkpoint.string(), kUnstagedLoad + config_.checkpoint.string()};
-  }
+  const std::string checkpoint = config_.checkpoint.string();
+  // A running server already has the weights; its worker may need the tokenizer beside them. Each
+  // run looks anew at a server that is given: its weights may have been exchanged since the last.
+  if (!GivenServer(config_.engine.kind(), config_.engine.settings).empty())
+    return {checkpoint, fmt::format("{}{}#{}", kUnstagedLoad, checkpoint, id_)};
+  if (config_.engine.kind().server != ServerUse::kNone && !checkpoint.empty())
+    return {checkpoint, kUnstagedLoad + checkpoint};
   return {"", ""};
 }
 

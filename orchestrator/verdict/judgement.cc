@@ -13,10 +13,30 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
+// Why results are those of a run that is not complete; nothing for any others.
+std::vector<std::string> IncompleteBecause(const Json& results) {
+  const auto facts = results.find("evald");
+  if (facts == results.end() || !facts->is_object()) return {};
+  const auto complete = facts->find("complete");
+  if (complete == facts->end() || *complete != false) return {};
+  std::vector<std::string> problems;
+  for (const Json& problem : facts->value("problems", Json::array()))
+    if (problem.is_string()) problems.push_back(problem);
+  if (problems.empty()) problems.emplace_back("the run is not complete");
+  return problems;
+}
+
 std::optional<ResultSet> OpenBaseline(const GatePolicy& policy, const ReadRoots& roots) {
   if (policy.baseline.empty()) return std::nullopt;
   try {
-    return ResultSet::Open(policy.baseline, roots);
+    ResultSet baseline = ResultSet::Open(policy.baseline, roots);
+    if (!IncompleteBecause(baseline.results()).empty()) {
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("{}: these are the results of a run that is not complete",
+                              policy.baseline.string()),
+                  "finish the run with evald run --resume, or name another baseline");
+    }
+    return baseline;
   } catch (const Error& e) {
     throw Error(ErrorKind::kInput, policy.baseline_place + ": " + e.message(), e.remedy());
   }
@@ -57,8 +77,13 @@ Judgement JudgeResults(const JudgeRequest& request, const ReadRoots& roots, cons
   doing(fmt::format("judging {}{}", request.candidate.string(), against));
   std::optional<ResultSet> baseline = OpenBaseline(request.policy, roots);
   ResultSet* other = baseline ? &*baseline : nullptr;
-  const Verdict verdict =
-      Judge(request.policy, &candidate, other, request.run_status, request.problems);
+  ExitStatus run_status = request.run_status;
+  std::vector<std::string> problems = request.problems;
+  if (run_status == ExitStatus::kDone) {  // a file of results.incomplete.json may be named
+    problems = IncompleteBecause(candidate.results());
+    if (!problems.empty()) run_status = ExitStatus::kIncomplete;
+  }
+  const Verdict verdict = Judge(request.policy, &candidate, other, run_status, problems);
   Judgement judgement = Rendered(verdict, candidate.results());
   if (request.page)
     judgement.page = VerdictHtml(verdict, candidate.results(), WrongAnswers(&candidate, other));

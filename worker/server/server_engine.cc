@@ -102,6 +102,7 @@ EngineInfo ServerEngine::Info() const {
   info.max_length = facts.max_length;
   info.deterministic = serving_.deterministic();
   info.parity = serving_.verdict();
+  info.model = serving_.setup().style.reply_model;
   info.wants_tokens = serving_.options().tokens;
   info.concurrency = serving_.concurrency() * (serving_.scorer().together() > 1 ? kHeldPerCall : 1);
   info.device = name_ + ", " + (facts.version.empty() ? facts.model : facts.version);

@@ -63,6 +63,11 @@ class Side {
     results_["results"][task][metric + ",none"] = value;
     return *this;
   }
+  Side& Incomplete(const std::string& problem) {
+    results_["evald"]["complete"] = false;
+    results_["evald"]["problems"] = {problem};
+    return *this;
+  }
   Side& Texts(const std::string& task, int64_t answers, int64_t truncated) {
     results_["evald"]["truncated_answers"][task] = {{"answers", answers}, {"truncated", truncated}};
     return *this;
@@ -456,6 +461,30 @@ TEST_F(Judging, AJudgementSaysWhatTheVerdictSaysAndComesOutAsItWentIn) {
   EXPECT_EQ(ToJson(back), ToJson(judgement));
   EXPECT_EQ(back.verdict.dump(2), ToJson(verdict).dump(2));
   EXPECT_THROW(JudgementFromJson({{"status", 9}}, "test"), Error);
+}
+
+TEST_F(Judging, ResultsOfARunThatIsNotCompleteAreSaidToBeSo) {
+  const auto unfinished = [](Side side) {
+    side.Task("t", Ones(40)).Texts("t", 40, 0).Incomplete("task u: it failed");
+    return side;
+  };
+  JudgeRequest request;
+  request.policy =
+      Policy("{task: t, metric: acc, min: 0.5}, {task: \"*\", metric: truncated, max: 0.5}");
+  request.candidate = scratch_.path() / "candidate";
+  unfinished(Candidate()).Set();
+  const SayDoing nothing = [](const std::string&) {};
+  const Judgement judgement = JudgeResults(request, {}, nothing);
+  EXPECT_EQ(judgement.status, ExitStatus::kIncomplete);
+  EXPECT_EQ(judgement.verdict["gates"][0]["outcome"], "pass");
+  EXPECT_EQ(judgement.verdict["gates"][1]["outcome"], "not scored");
+  EXPECT_THAT(judgement.verdict["gates"][1]["cause"].get<std::string>(),
+              HasSubstr("task u: it failed"));
+
+  request.policy.baseline = scratch_.path() / "baseline";
+  unfinished(Baseline()).Set();
+  EXPECT_THAT(CaughtText([&] { JudgeResults(request, {}, nothing); }, ErrorKind::kInput),
+              HasSubstr("these are the results of a run that is not complete"));
 }
 
 TEST_F(Judging, GatesThatCouldNotBeJudgedSayWhy) {
