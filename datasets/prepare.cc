@@ -541,6 +541,7 @@ TaskDefinition DefinitionOf(const LeafTask::State& leaf) {
   task.unsafe_code = config.unsafe_code;
   task.process_results = config.process_results;
   task.metrics = config.metrics;
+  task.sample_metrics = config.sample_metrics;
   task.filters = config.filters;
   task.config = config.dump;
   task.command = leaf.command;

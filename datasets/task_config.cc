@@ -10,6 +10,7 @@
 #include "evald/error.h"
 #include "evald/task_limits.h"
 #include "metrics/scoring/metrics.h"
+#include "metrics/scoring/sample_metrics.h"
 
 namespace evald {
 namespace {
@@ -110,6 +111,7 @@ class ConfigReader {
     ReadPrompt();
     ReadFewshot();
     ReadGeneration();
+    ReadSampleMetrics();
     ReadMetrics();
     ReadFilters();
     const Json& metadata = top_.At("metadata");
@@ -357,6 +359,41 @@ class ConfigReader {
     config_.sampling = SamplingFromKwargs(generation_kwargs_, top_.Where("generation_kwargs"));
   }
 
+  // evald's own key. A task of one sample for each document then gets as many as the key needs.
+  void ReadSampleMetrics() {
+    constexpr const char* kKey = "sample_metrics";
+    const Json& given = top_.At(kKey);
+    if (given.is_null()) return;
+    if (!given.is_array() || given.empty())
+      top_.Fail(kKey, "sample_metrics is no list, such as [avg@8, pass@4, maj@8]");
+    for (const Json& entry : given) {
+      if (!entry.is_string() || !ParseSampleMetric(entry.get_ref<const std::string&>())) {
+        top_.Fail(kKey,
+                  fmt::format("sample_metrics has {}, expected avg@K, pass@K, pass^K or maj@K, "
+                              "or the same after a metric's name: exact_match:pass@4",
+                              Section::Shown(entry)));
+      }
+      config_.sample_metrics.push_back(entry);
+    }
+    if (config_.output_type != "generate_until")
+      top_.Fail(kKey,
+                fmt::format("sample_metrics needs answers that are generated; the output_type "
+                            "is {}",
+                            config_.output_type));
+    const auto needed = static_cast<size_t>(SamplesNeeded(config_.sample_metrics));
+    RequireAtMost(kKey, "samples for sample_metrics", kRepeatsMax, needed);
+    if (config_.repeats == 1) config_.repeats = static_cast<int>(needed);
+    if (config_.repeats < static_cast<int>(needed)) {
+      top_.Fail(kKey, fmt::format("sample_metrics needs {} samples, and repeats is {}", needed,
+                                  config_.repeats));
+    }
+    if (config_.repeats > 1 && !config_.sampling.do_sample) {
+      top_.Fail(kKey,
+                "sample_metrics needs samples that differ, and the answers are greedy; set "
+                "do_sample: true and a temperature in generation_kwargs");
+    }
+  }
+
   void RequireAtMost(const char* key, const std::string& what, size_t most, size_t found) const {
     if (found > most)
       top_.Fail(key, fmt::format("{}: found {}, expected at most {}", what, found, most));
@@ -513,6 +550,7 @@ class ConfigReader {
                 {"fewshot_config", DumpFewshot()},
                 {"num_fewshot", config_.num_fewshot},
                 {"metric_list", top_.At("metric_list")},
+                {"sample_metrics", top_.At("sample_metrics")},
                 {"output_type", config_.output_type},
                 {"generation_kwargs", generation_kwargs_},
                 {"repeats", config_.repeats},
@@ -564,6 +602,7 @@ const std::vector<std::string>& TaskKeys() {
                                                  "fewshot_config",
                                                  "num_fewshot",
                                                  "metric_list",
+                                                 "sample_metrics",
                                                  "output_type",
                                                  "generation_kwargs",
                                                  "repeats",

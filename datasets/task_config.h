@@ -61,6 +61,7 @@ struct TaskConfig {
   std::string process_results;
   std::string process_docs;  ///< name of a !function, or ""
   std::vector<MetricSpec> metrics;
+  std::vector<std::string> sample_metrics;
   std::vector<FilterPipeline> filters;
   Json version;
   Json dump;  ///< like lm_eval's TaskConfig.to_dict(), with functions as "!function <name>"

@@ -29,7 +29,8 @@ struct TaskRequest {
   std::optional<int64_t> limit_total;
   std::optional<int> num_fewshot;
   std::optional<int> repeats;
-  Json generation_kwargs;  ///< merged over the task's own; null: none
+  std::vector<std::string> sample_metrics = {};  ///< evald's own key of task files; empty: none
+  Json generation_kwargs;                        ///< merged over the task's own; null: none
   /// lm-evaluation-harness's enable_thinking: an argument of the chat template. If true, tasks that
   /// score log-likelihoods are refused
   std::optional<bool> enable_thinking = std::nullopt;

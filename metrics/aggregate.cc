@@ -14,6 +14,7 @@
 #include "metrics/own_aggregations.h"
 #include "metrics/scoring/aggregations.h"
 #include "metrics/scoring/metrics.h"
+#include "metrics/scoring/sample_metrics.h"
 #include "metrics/scoring/score_number.h"
 #include "metrics/scoring/statistics.h"
 
@@ -195,6 +196,7 @@ int BootstrapIterations(std::string_view metric, int bootstrap_iters) {
 }
 
 std::string AggregationFor(const TaskDefinition& task, const std::string& metric) {
+  if (!task.sample_metrics.empty() && !MetricOfSamples(metric).empty()) return "mean";
   for (const MetricSpec& spec : task.metrics) {
     if (spec.metric == metric) return spec.aggregation;
   }

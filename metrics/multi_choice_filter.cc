@@ -94,13 +94,26 @@ class MultiChoiceFilter : public Filter {
     return match;
   }
 
+  // Python's iteration over doc["choices"]: a mapping has its keys, a text its characters.
+  static std::vector<std::string> TextsOfChoices(const Json& doc) {
+    constexpr const char* kDocument = "multi_choice_regex: the document";
+    const auto choices = Field<Json>(doc, "choices", kDocument);
+    std::vector<std::string> texts;
+    if (choices.is_object()) {
+      for (const auto& [key, value] : choices.items()) texts.push_back(key);
+      return texts;
+    }
+    if (!choices.is_string()) return Field<std::vector<std::string>>(doc, "choices", kDocument);
+    for (const Json& character : Iterate(choices)) texts.push_back(character);
+    return texts;
+  }
+
   Choices ReadChoices(const Json& doc) const {
     std::vector<std::string> patterns;
     std::vector<std::string> letters;
     std::map<std::string, std::string> text_to_letter, letter_to_letter;
     char32_t letter = U'A';
-    for (const std::string& choice :
-         Field<std::vector<std::string>>(doc, "choices", "multi_choice_regex: the document")) {
+    for (const std::string& choice : TextsOfChoices(doc)) {
       const std::string text =
           Reduced(std::string(python::Strip(choice)), RegexSteps::Text::kTasks);
       std::string name;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/regex.h"
@@ -12,6 +14,7 @@
 #include "metrics/filters.h"
 #include "metrics/own_metrics.h"
 #include "metrics/process_results.h"
+#include "metrics/sample_scores.h"
 #include "metrics/scoring/aggregations.h"
 #include "metrics/scoring/answer_error.h"
 #include "metrics/scoring/metrics.h"
@@ -123,6 +126,7 @@ struct Scorer::State {
   RequestKind kind;
   std::vector<FilterChain> filters;
   std::unique_ptr<ProcessResults> process;
+  std::optional<SampleScores> samples;  // if several samples are scored apart
 
   // The responses of each request, with repeats side by side. `generations` is in order of (idx,
   // repeat).
@@ -165,6 +169,30 @@ struct Scorer::State {
     score.filtered = std::move(filtered);
     return score;
   }
+
+  // Scores each sample as if it were the only one.
+  FilterScore ScoreSamples(const FilterChain& chain, const PreparedDocument& document,
+                           const std::vector<Json>& requests, Json* detail) const {
+    std::vector<FilterScore> scores;
+    Json details = Json::array();
+    for (size_t sample = 0; sample < static_cast<size_t>(samples->samples()); ++sample) {
+      std::vector<Json> responses;
+      for (const Json& all : requests) responses.push_back(Json::array({all.at(sample)}));
+      Json own;
+      scores.push_back(ScoreUnder(chain, document, responses, &own));
+      details.push_back(std::move(own));
+    }
+    const bool any =
+        std::any_of(details.begin(), details.end(), [](const Json& own) { return !own.is_null(); });
+    if (any) *detail = std::move(details);
+    return samples->Merged(std::move(scores));
+  }
+
+  FilterScore ScoreOf(const FilterChain& chain, const PreparedDocument& document,
+                      const std::vector<Json>& requests, Json* detail) const {
+    return samples ? ScoreSamples(chain, document, requests, detail)
+                   : ScoreUnder(chain, document, requests, detail);
+  }
 };
 
 Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code)
@@ -187,6 +215,7 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code)
                   "there is no filter pipeline; the default is 'none' with take_first");
     }
     state_->process = MakeProcessResults(task, runner, code);
+    if (!task.sample_metrics.empty()) state_->samples.emplace(task, state_->process->Metrics());
     if (!task.process_results.empty()) return;  // the function gives values of any form
     for (const MetricSpec& spec : task.metrics) {
       if (IsOwnMetric(task, spec)) continue;  // its function gives values of any form
@@ -205,6 +234,9 @@ std::vector<std::pair<std::string, std::string>> Scorer::Metrics() const {
   std::vector<std::pair<std::string, std::string>> metrics;
   for (const FilterChain& chain : state_->filters) {
     for (const std::string& metric : state_->process->Metrics())
+      metrics.emplace_back(metric, chain.name());
+    if (!state_->samples) continue;
+    for (const std::string& metric : state_->samples->names())
       metrics.emplace_back(metric, chain.name());
   }
   return metrics;
@@ -226,7 +258,7 @@ ScoredDocument Scorer::Score(const PreparedDocument& document,
     uint64_t bytes = 0;
     for (const FilterChain& chain : state_->filters) {
       Json detail;
-      score.filters.push_back(state_->ScoreUnder(chain, document, requests, &detail));
+      score.filters.push_back(state_->ScoreOf(chain, document, requests, &detail));
       const FilterScore& added = score.filters.back();
       bytes += BytesOf(added.filtered) + BytesOf(added.metrics) + BytesOf(added.python) +
                BytesOf(added.own_steps) + BytesOf(detail);

@@ -157,6 +157,7 @@ Json ToJson(const TaskDefinition& task) {
   json["version"] = task.version;
   json["output_type"] = task.output_type;
   json["repeats"] = task.repeats;
+  if (!task.sample_metrics.empty()) json["sample_metrics"] = task.sample_metrics;
   json["num_fewshot"] = task.num_fewshot;
   json["unsafe_code"] = task.unsafe_code;
   json["multiple_target"] = task.multiple_target;
@@ -180,6 +181,7 @@ TaskDefinition TaskFromJson(const Json& json, const std::string& where) {
   task.output_type = Field<std::string>(json, "output_type", where);
   task.repeats = Field<int>(json, "repeats", where);
   if (task.repeats < 1) ThrowField(json, "repeats", "at least 1", where);
+  task.sample_metrics = FieldOr<std::vector<std::string>>(json, "sample_metrics", {}, where);
   task.num_fewshot = Field<int>(json, "num_fewshot", where);
   task.unsafe_code = Field<bool>(json, "unsafe_code", where);
   task.multiple_target = Field<bool>(json, "multiple_target", where);

@@ -82,6 +82,8 @@ struct TaskDefinition {
   bool multiple_input = false;   ///< doc_to_text gives an index; the choices are the contexts
   std::string process_results;   ///< a !function that replaces the metrics' own rule, or ""
   std::vector<MetricSpec> metrics;
+  /// Metrics of several samples: "avg@8", "exact_match:pass@4" (metrics/scoring/sample_metrics.h)
+  std::vector<std::string> sample_metrics;
   std::vector<FilterPipeline> filters;
   int64_t original_documents = 0;   ///< rows of the evaluated split
   int64_t effective_documents = 0;  ///< those of them that are evaluated (limit)

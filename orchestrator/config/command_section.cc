@@ -149,8 +149,9 @@ TaskRequest ReadCommandTask(YamlSection section, const fs::path& file) {
   TaskRequest task;
   task.command.emplace();
   CommandSpec& spec = *task.command;
-  for (const char* key : {"task", "limit", "limit_total", "num_fewshot", "repeats",
-                          "generation_kwargs", "enable_thinking", "think_end_token"}) {
+  for (const char* key :
+       {"task", "limit", "limit_total", "num_fewshot", "repeats", "sample_metrics",
+        "generation_kwargs", "enable_thinking", "think_end_token"}) {
     if (section.Has(key))
       section.Refuse(key, "does not apply to a command: the program decides what it asks");
   }

@@ -51,6 +51,7 @@ TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t inde
     task.num_fewshot = static_cast<int>(*shots);
   if (const auto repeats = section.Integer("repeats", 1, kRepeatsMax))
     task.repeats = static_cast<int>(*repeats);
+  task.sample_metrics = section.Strings("sample_metrics");
   task.generation_kwargs = section.Value("generation_kwargs");
   task.enable_thinking = section.Boolean(kEnableThinking);
   task.think_end = ReadThinkEnd(section);
@@ -278,6 +279,7 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
     if (task.limit_total) entry["limit_total"] = *task.limit_total;
     if (task.num_fewshot) entry["num_fewshot"] = *task.num_fewshot;
     if (task.repeats) entry["repeats"] = *task.repeats;
+    if (!task.sample_metrics.empty()) entry["sample_metrics"] = task.sample_metrics;
     if (!task.generation_kwargs.is_null()) entry["generation_kwargs"] = task.generation_kwargs;
     if (task.enable_thinking) entry[kEnableThinking] = *task.enable_thinking;
     if (task.think_end.given()) entry[kThinkEndToken] = ToJson(task.think_end);

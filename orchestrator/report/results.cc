@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "metrics/aggregate.h"
 #include "metrics/scoring/metrics.h"
+#include "metrics/scoring/sample_metrics.h"
 #include "python/json.h"
 #include "python/number.h"
 #include "python/regex.h"
@@ -45,6 +46,8 @@ Json Directions(const TaskDefinition& task, const Json& entry) {
       if (GivesValue(spec, metric) && metric.find("_stderr") == std::string::npos) {
         directions[metric] = spec.higher_is_better;
       }
+      if (const std::string_view of = MetricOfSamples(metric); !of.empty() && GivesValue(spec, of))
+        directions[metric] = spec.higher_is_better;
     }
   }
   return directions;

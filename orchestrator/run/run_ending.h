@@ -44,8 +44,8 @@ struct RunEnding {
   DatabaseThread* database = nullptr;      ///< for the measured costs
 };
 
-/// Ends a run: writes timeline.json, results.json (or kIncompleteResults) and run.json. Waits for the
-/// disk. Throws Error if results or run.json cannot be written.
+/// Ends a run: writes timeline.json, results.json (or kIncompleteResults) and run.json. Waits for
+/// the disk. Throws Error if results or run.json cannot be written.
 RunOutcome EndRun(RunEnding ending);
 
 }  // namespace evald

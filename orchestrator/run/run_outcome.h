@@ -16,9 +16,9 @@ inline constexpr const char* kIncompleteResults = "results.incomplete.json";
 struct RunOutcome {
   ExitStatus status = ExitStatus::kDone;
   std::filesystem::path directory;
-  Json results;                       ///< results.json; null if the run was never planned
+  Json results;                         ///< results.json; null if the run was never planned
   bool has_incomplete_results = false;  ///< kIncompleteResults was written
-  std::vector<std::string> problems;  ///< why the run is incomplete, for people
+  std::vector<std::string> problems;    ///< why the run is incomplete, for people
   double seconds = 0;
   double device_share = 0;  ///< mean share of time in which the devices computed
 };

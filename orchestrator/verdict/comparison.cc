@@ -257,8 +257,9 @@ double ReadValue(const ResultSet& set, const MetricKey& key) {
   if (value) return *value;
   const Json& entry = set.Entry(key.task);
   const auto found = entry.find(key.metric + "," + key.filter);
-  const std::string text =
-      entry.is_null() || found == entry.end() ? "" : ", but " + Shortened(found->dump(), kValueBytesMax);
+  const std::string text = entry.is_null() || found == entry.end()
+                               ? ""
+                               : ", but " + Shortened(found->dump(), kValueBytesMax);
   throw Error(ErrorKind::kInput, fmt::format("{}: the value of {} is no number{}",
                                              set.path().string(), key.Text(), text));
 }

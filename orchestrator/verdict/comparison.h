@@ -32,8 +32,8 @@ struct MetricValuesOf {
   double value = 0;  ///< the value in results.json
 };
 
-/// The value in the results, which may be NaN or infinite. Throws Error(kInput) if there is none, or
-/// if the value is no number.
+/// The value in the results, which may be NaN or infinite. Throws Error(kInput) if there is none,
+/// or if the value is no number.
 double ReadValue(const ResultSet& set, const MetricKey& key);
 
 /// Reads a metric's samples and finds the aggregation that gives the value in the results. Throws

@@ -40,8 +40,8 @@ std::vector<ResultRow> ResultRows(const Json& results) {
       if (comma == std::string::npos || key.substr(0, comma).ends_with("_stderr") ||
           !IsScoreNumber(value))
         continue;
-      ResultRow row{task, key.substr(0, comma), key.substr(comma + 1), NumberFromScore(value), "",
-                    "",   ""};
+      ResultRow row{
+          task, key.substr(0, comma), key.substr(comma + 1), NumberFromScore(value), "", "", ""};
       const auto error = entry.find(row.metric + "_stderr," + row.filter);
       if (error != entry.end() && error->is_number())
         row.error = "± " + Shown(error->get<double>());

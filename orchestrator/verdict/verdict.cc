@@ -77,9 +77,10 @@ bool JudgeDropOfNonFinite(const ResultSet& candidate, const ResultSet& baseline,
   result->candidate = mine;
   result->baseline = theirs;
   if (!std::isfinite(theirs)) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("the baseline's value is {}, from which no drop can be measured", theirs),
-                "name another baseline");
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("the baseline's value is {}, from which no drop can be measured", theirs),
+        "name another baseline");
   }
   SetMet(result, std::isinf(mine) && (mine > 0) == higher,
          fmt::format("{} against {:.4f}", mine, theirs));

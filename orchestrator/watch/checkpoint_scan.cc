@@ -23,6 +23,7 @@ constexpr size_t kEntriesMax = 20'000;  // each takes about 1 KiB of memory for 
 // Files named by an index; checkpoints have hundreds of shards
 constexpr size_t kNamedMax = 10'000;
 constexpr double kRefusedSeconds = 600;
+constexpr const char* kConfigFile = "config.json";  // a folder with this file is to be a checkpoint
 
 // A hash of the sizes and times of the files to stage; "" if one cannot be looked at now.
 std::string IdentityOf(const CheckpointLayout& layout) {
@@ -175,8 +176,16 @@ void CheckpointScan::Check(const ReadFolder& checkpoint, Seen* seen) {
     const CheckpointLayout layout = ReadCheckpointLayout(checkpoint);
     CheckShards(layout);
     seen->identity = IdentityOf(layout);
+    seen->refusal.clear();
   } catch (const Error& e) {  // not complete yet, or no checkpoint
-    log::Debug("{}: {}", checkpoint.path().string(), e.what());
+    if (seen->refusal == e.what()) return;
+    seen->refusal = e.what();
+    const std::string path = PrintableLine(checkpoint.path().string());
+    if (checkpoint.HasFile(kConfigFile)) {
+      log::Warn("{}: is not evaluated yet, because it is no whole checkpoint: {}", path, e.what());
+    } else {
+      log::Debug("{}: {}", path, e.what());
+    }
   }
 }
 

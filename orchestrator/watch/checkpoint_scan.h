@@ -26,7 +26,7 @@ struct FoundCheckpoint {
 /// A checkpoint is opened and parsed (its index and its shards' headers) once it is at rest. It is
 /// parsed again only if one of its files has changed, by device, inode, size and times. A refused
 /// checkpoint is tried again after ten minutes, since a file system may have failed for a moment.
-/// One thread at a time.
+/// The log says once why a folder with a config.json is refused. One thread at a time.
 class CheckpointScan {
  public:
   /// The folder and its checkpoints must lie below `roots`.
@@ -51,6 +51,7 @@ class CheckpointScan {
     std::string exact;               ///< stamp of its files when they were checked; "" before that
     double checked_s = 0;
     std::string identity;  ///< the check's result; "" if it was refused
+    std::string refusal;   ///< the reason, which is logged once
   };
   bool IsWhole(const ReadFolder& checkpoint, double now_s, Seen* seen);
   bool AtRest(const std::string& quiet, double now_s, Seen* seen);

@@ -1,7 +1,11 @@
 """Generation settings: the checkpoint's settings are in force and named. A request that can never be answered is an
 error of its own task only."""
+import collections
+import itertools
 import json
+import re
 import shutil
+import statistics
 import struct
 import unittest
 
@@ -41,6 +45,42 @@ class Generation(EvaldCase):
     def answers(self, name, task):
         lines = (self.folder / "runs" / name / f"samples_{task}.jsonl").read_text().splitlines()
         return [json.loads(line)["resps"] for line in lines]
+
+    def test_several_samples_are_scored_apart_and_together(self):
+        sampled = {"task": "quickstart_math", "limit": 12, "sample_metrics": ["avg@6", "pass@2", "pass^2", "maj@5"],
+                   "generation_kwargs": {"do_sample": True, "temperature": 0.8}}
+        suite = {"task_dirs": [str(QUICKSTART / "tasks")]}
+        document = self.run_done(self.config("sampled", [sampled], **suite))
+        expected = {"avg@6": [], "pass@2": [], "pass^2": [], "maj@5": []}
+        lines = (self.folder / "runs" / "sampled" / "samples_quickstart_math.jsonl").read_text().splitlines()
+        for line in [line for line in map(json.loads, lines) if line["filter"] == "strict-match"]:
+            answers = [re.search(r"#### (-?[0-9.,]+)", text) for text in line["resps"][0]]
+            answers = [found.group(1) if found else "[invalid]" for found in answers]
+            self.assertEqual(len(answers), 6)
+            right = [answer.rstrip(".") == line["target"].split("#### ")[1] for answer in answers]
+            pairs = list(itertools.combinations(right, 2))
+            expected["avg@6"].append(sum(right) / 6)
+            expected["pass@2"].append(sum(map(any, pairs)) / len(pairs))
+            expected["pass^2"].append(sum(map(all, pairs)) / len(pairs))
+            most = collections.Counter(answers[:5]).most_common(1)[0][0]
+            expected["maj@5"].append(right[answers.index(most)])
+        results = document["results"]["quickstart_math"]
+        for entry, values in expected.items():
+            name = f"exact_match_{entry}"
+            self.assertAlmostEqual(results[f"{name},strict-match"], statistics.mean(map(float, values)))
+            error = statistics.stdev(map(float, values)) / len(values) ** 0.5
+            self.assertAlmostEqual(results[f"{name}_stderr,strict-match"], error, msg=entry)
+            self.assertIs(document["higher_is_better"]["quickstart_math"][name], True)
+        self.assertGreater(len(set(expected["avg@6"])), 2, "samples differ")
+
+        for change, message in (({"generation_kwargs": {"do_sample": False}}, "the answers are greedy"),
+                                ({"repeats": 3}, "needs 6 samples, and repeats is 3"),
+                                ({"sample_metrics": ["mean@4"]}, r'sample_metrics has "mean@4"'),
+                                ({"sample_metrics": ["acc:avg@4"]}, "the task has no metric 'acc'")):
+            with self.subTest(change=change):
+                refused = self.evald("validate", self.config("refused", [{**sampled, **change}], **suite))
+                self.assertEqual(refused.returncode, 2)
+                self.assertRegex(refused.stderr, message)
 
     def test_the_checkpoints_settings_are_in_force_unless_ignored(self):
         self.task("greedy", {"until": ["\n\n"], "max_gen_toks": 24, "do_sample": False})

@@ -21,8 +21,8 @@ namespace evald::server {
 struct CompletionsStyle {
   std::string model;
   std::string reply_model;  ///< the model that the server's first reply named; "": none
-  bool tokens = false;   ///< the prompt as token ids; else as text
-  size_t stops_max = 4;  ///< stop strings that the API takes; further ones are cut locally only
+  bool tokens = false;      ///< the prompt as token ids; else as text
+  size_t stops_max = 4;     ///< stop strings that the API takes; further ones are cut locally only
   bool send_seed = true;
   uint64_t seed = 0;
   GenerationConfig generation;  ///< the checkpoint's settings
@@ -65,8 +65,8 @@ struct Completion {
 /// proxy's page or half a body. Invalid UTF-8 and lone surrogates are replaced by U+FFFD.
 Completion ParseCompletion(std::string_view body);
 
-/// Throws Error(kInfrastructure) if the reply is of another model than the server's first reply: its
-/// weights were exchanged, or a proxy asks several models.
+/// Throws Error(kInfrastructure) if the reply is of another model than the server's first reply:
+/// its weights were exchanged, or a proxy asks several models.
 void RequireSameModel(const Completion& completion, const CompletionsStyle& style);
 
 /// Parses the reply to a generate_until request. Throws Error(kInfrastructure) also for a reply of

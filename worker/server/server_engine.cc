@@ -265,9 +265,8 @@ void ServerEngine::TakeText(const Item& item, const http_client::Response& reply
   Generation generation;
   try {
     const PlanSetup& setup = serving_.setup();
-    generation =
-        GenerationOf(plan.request, ParseAnswer(reply.body, setup.style), setup.tokenizer,
-                     plan.end_tokens, plan.thinking ? &*plan.thinking : nullptr);
+    generation = GenerationOf(plan.request, ParseAnswer(reply.body, setup.style), setup.tokenizer,
+                              plan.end_tokens, plan.thinking ? &*plan.thinking : nullptr);
   } catch (const Error& e) {
     return Retry(item, reply, e.what());
   }

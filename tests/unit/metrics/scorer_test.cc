@@ -60,6 +60,30 @@ TEST(Scorer, TakesTheScoresOfACommand) {
   EXPECT_THAT(RefusalOf([&] { scorer.Score(Document(""), {answer}); }), HasSubstr("has no score"));
 }
 
+// The expected values are those of MultiChoiceRegexFilter of lm_eval 0.4.13.
+TEST(Scorer, ChoicesThatAreAMappingOrATextAreIteratedAsInPython) {
+  TaskDefinition task = test::AnswerTask();
+  const Json kwargs = {{"regex_pattern", "(\\([A-Z]\\))"},
+                       {"group_select", 0},
+                       {"ignore_case", true},
+                       {"ignore_punctuation", true}};
+  task.filters = {{"choice", {{"multi_choice_regex", kwargs}, {"take_first", Json::object()}}}};
+  const Scorer scorer(task, nullptr);
+  const auto letter = [&](const Json& choices, const std::string& answer) {
+    PreparedDocument document = Document("(A)");
+    document.doc = {{"choices", choices}};
+    return scorer.Score(document, {test::Answer(0, answer)}).filters.at(0).filtered.at(0);
+  };
+  const Json mapping = {{"text", {"x", "y"}}, {"label", {"A", "B"}}};
+  EXPECT_EQ(letter(mapping, "the label is it"), "(B)");
+  EXPECT_EQ(letter(mapping, "so: B"), "(B)");
+  EXPECT_EQ(letter(mapping, "some text"), "(A)");
+  EXPECT_EQ(letter(mapping, "x"), "[invalid]");
+  EXPECT_EQ(letter("ab", "b or what"), "(B)");
+  EXPECT_EQ(letter("ab", "answer: A"), "(A)");
+  EXPECT_EQ(letter("ab", "(Z)"), "(Z)");
+}
+
 TEST(Scorer, RefusesATaskBeyondItsLimits) {
   TaskDefinition task = test::AnswerTask();
   task.filters.resize(20'000, task.filters[0]);

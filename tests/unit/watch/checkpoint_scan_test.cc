@@ -106,12 +106,17 @@ TEST_F(CheckpointScanTest, ABrokenIndexIsReadOnceUntilItChanges) {
   std::ofstream(checkpoint() / kIndex) << "{";
   CountReads(kIndex);
   CheckpointScan scan(folder_.path(), "", 0);
+  fs::create_directory(folder_ / "logs");
+  testing::internal::CaptureStdout();  // of the log without SetUpLog
   EXPECT_TRUE(scan.Scan(1).empty());
   EXPECT_TRUE(WasRead());
   EXPECT_TRUE(scan.Scan(2).empty());
   EXPECT_FALSE(WasRead());
   EXPECT_TRUE(scan.Scan(1000).empty());  // a file system may have failed for a moment
   EXPECT_TRUE(WasRead());
+  const std::string log = testing::internal::GetCapturedStdout();
+  EXPECT_THAT(log, testing::HasSubstr("step-1: is not evaluated yet"));
+  EXPECT_EQ(log.find("is not evaluated yet"), log.rfind("is not evaluated yet")) << "once";
 }
 
 TEST_F(CheckpointScanTest, ShardsInFoldersBelowAreLookedAtToo) {

@@ -166,9 +166,9 @@ TEST(ParseAnswer, AnAnswerSaysThatItIsCompleteAndOfTheSameModel) {
   EXPECT_THAT(CaughtText([&] { ParseAnswer(R"({"model":"b",)" + choices + "}", style); },
                          ErrorKind::kInfrastructure),
               HasSubstr("of the model 'b', its first reply was of 'a'"));
-  EXPECT_THAT(CaughtText([&] { ParseAnswer(Reply(R"({"text":"x"})"), style); },
-                         ErrorKind::kInfrastructure),
-              HasSubstr("no finish_reason"));
+  EXPECT_THAT(
+      CaughtText([&] { ParseAnswer(Reply(R"({"text":"x"})"), style); }, ErrorKind::kInfrastructure),
+      HasSubstr("no finish_reason"));
 }
 
 TEST(ParseCompletion, InvalidTextIsReplaced) {
