@@ -232,6 +232,7 @@ class Preparation {
       UseCodeOf("metric_list: aggregation", spec.aggregation,
                 [](const std::string&) { return false; });
     }
+    UseScoringCode();
     UseCodeOf("doc_to_text", config_.doc_to_text, IsBuiltinDocFunction);
     UseCodeOf("doc_to_target", config_.doc_to_target, IsBuiltinDocFunction);
     UseCodeOf("doc_to_choice", config_.doc_to_choice, IsBuiltinDocFunction);
@@ -239,6 +240,30 @@ class Preparation {
     UseCodeOf("fewshot_config.doc_to_target", fewshot.doc_to_target, IsBuiltinDocFunction);
     UseCodeOf("fewshot_config.doc_to_choice", fewshot.doc_to_choice, IsBuiltinDocFunction);
     if (!code_functions_.empty()) code_ = task_code_->Used();
+  }
+
+  // The functions of metrics and filters. The scorer has some built in, and refuses those of other
+  // names.
+  void UseScoringCode() {
+    for (const std::string& function :
+         OwnMetricsAndFilters(config_.process_results.empty(), config_.metrics, config_.filters)) {
+      UseCodeOf("metric_list or filter_list", std::string(kFunctionTag) + function,
+                [](const std::string&) { return false; });
+    }
+    for (const MetricSpec& spec : config_.metrics) {
+      const auto found = function_names_.find(spec.function);
+      const bool calls = config_.process_results.empty() && found != function_names_.end();
+      if (calls && found->second != spec.metric) ThrowOtherName(spec, found->second);
+    }
+  }
+
+  // The harness calls a metric by the name that its function has of itself.
+  [[noreturn]] void ThrowOtherName(const MetricSpec& spec, const std::string& name) const {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: metric_list: the function '{}' calls itself '{}', and the metric "
+                            "would have that name in the results",
+                            config_.where, spec.function, name),
+                fmt::format("name the metric '{}' in the task file", name));
   }
 
   static Json TaggedOrNull(const std::string& function) {
@@ -257,9 +282,10 @@ class Preparation {
     if (task_code_ == nullptr) task_code_ = options_.code();
     Doing("importing", function);
     InTask([&] {
-      const std::string aggregation = task_code_->Load(function, Seed());
-      if (!aggregation.empty())
-        known_aggregations_[std::string(kFunctionTag) + function] = aggregation;
+      const TaskCode::Loaded loaded = task_code_->Load(function, Seed());
+      if (!loaded.aggregation.empty())
+        known_aggregations_[std::string(kFunctionTag) + function] = loaded.aggregation;
+      function_names_[function] = loaded.name;
     });
     code_functions_.push_back(function);
   }
@@ -492,6 +518,8 @@ class Preparation {
   std::vector<std::string> code_functions_;  ///< the task's own Python functions
   /// Functions, with their tags, that are lm_eval's own aggregations, and the names of these
   std::map<std::string, std::string> known_aggregations_;
+  std::map<std::string, std::string>
+      function_names_;  ///< function -> the name that it has of itself
   Json code_;  ///< what they have used when they were imported (TaskCode::Used); null: there are
                ///< none
   std::unique_ptr<TaskCode> task_code_;  ///< null: the task has no functions of its own

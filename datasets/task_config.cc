@@ -450,6 +450,12 @@ class ConfigReader {
     if (spec.aggregation.empty()) {
       section.Fail("metric", fmt::format("metric '{}' needs an aggregation", spec.metric));
     }
+    if (!spec.function.empty() && !config_.process_results.empty() && spec.aggregation != "mean") {
+      section.Fail("metric",
+                   fmt::format("metric '{}' is a function beside process_results, whose values the "
+                               "harness then aggregates by their mean: name the metric by a text",
+                               spec.metric));
+    }
     spec.higher_is_better =
         section.Flag("higher_is_better", known == nullptr ? true : known->higher_is_better);
     if (!config_.process_results.empty()) return spec;

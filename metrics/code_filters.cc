@@ -101,7 +101,8 @@ std::unique_ptr<Filter> MakeCustom(const Json& kwargs) {
     names.emplace_back(known.function);
   }
   RefuseFunction("", function, "is not known as a filter", names,
-                 "Python code of tasks is not run; served are ");
+                 "a function of a file beside the task's runs with 'task_code: allow' or "
+                 "--allow-task-code (docs/task-code.md); served are ");
 }
 
 }  // namespace

@@ -233,11 +233,13 @@ std::unique_ptr<Filter> MakeFilter(const FilterStep& step) {
               "served are " + Join(FilterNames(), ", "));
 }
 
-FilterChain::FilterChain(const FilterPipeline& pipeline) : name_(pipeline.name) {
+FilterChain::FilterChain(const FilterPipeline& pipeline, bool runs_own, TaskCode* code)
+    : name_(pipeline.name), code_(code) {
   for (const FilterStep& step : pipeline.steps) {
     try {
-      steps_.push_back(MakeFilter(step));
-      functions_.push_back(step.function);
+      std::optional<OwnFilter> own = OwnFilterOf(step);
+      if (own && !runs_own) RefuseOwnFilter(*own, FilterNames());
+      steps_.push_back({step.function, own ? nullptr : MakeFilter(step), std::move(own)});
     } catch (Error& e) {
       e.AddContext(fmt::format("filter pipeline '{}'", name_));
       throw;
@@ -245,13 +247,24 @@ FilterChain::FilterChain(const FilterPipeline& pipeline) : name_(pipeline.name) 
   }
 }
 
-Json FilterChain::Apply(Json responses, const PreparedDocument& document,
-                        Fallbacks* fallbacks) const {
+Json FilterChain::Apply(Json responses, const PreparedDocument& document, Fallbacks* fallbacks,
+                        Json* own_steps) const {
+  bool lazy = false;  // of the step before
   for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
     try {
-      responses = steps_[i]->Apply(responses, document, fallbacks);
+      if (step.own) {
+        OwnStep done = step.own->Apply(code_, std::move(responses), lazy, document);
+        lazy = done.leaves_lazy;
+        responses = done.left;
+        if (own_steps->is_null()) *own_steps = Json::array();
+        own_steps->push_back(ToJson(std::move(done), i));
+      } else {
+        responses = step.filter->Apply(responses, document, fallbacks);
+        lazy = LeavesIterator(step.function);
+      }
     } catch (Error& e) {
-      e.AddContext(fmt::format("filter pipeline '{}', step {} ({})", name_, i + 1, functions_[i]));
+      e.AddContext(fmt::format("filter pipeline '{}', step {} ({})", name_, i + 1, step.function));
       throw;
     }
   }

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "evald/json.h"
 #include "evald/score.h"
 #include "evald/task.h"
+#include "metrics/own_filters.h"
 #include "metrics/scoring/answer_error.h"
 #include "prepared/prepared_task.h"
 
@@ -35,18 +37,28 @@ std::unique_ptr<Filter> MakeFilter(const FilterStep& step);
 /// A named pipeline.
 class FilterChain {
  public:
-  /// Throws Error(kInput) naming the pipeline and the step.
-  explicit FilterChain(const FilterPipeline& pipeline);
+  /// `code` runs steps that are the task's own; null if no document will be scored. With
+  /// `runs_own` false such steps are refused. Throws Error(kInput) naming the pipeline and the
+  /// step.
+  FilterChain(const FilterPipeline& pipeline, bool runs_own, TaskCode* code);
 
   const std::string& name() const { return name_; }
 
-  /// The harness's filtered_resps of one request. Throws like Filter::Apply.
-  Json Apply(Json responses, const PreparedDocument& document, Fallbacks* fallbacks) const;
+  /// The harness's filtered_resps of one request. Adds what the task's own steps did to `own_steps`
+  /// (FilterScore::own_steps). Throws like Filter::Apply.
+  Json Apply(Json responses, const PreparedDocument& document, Fallbacks* fallbacks,
+             Json* own_steps) const;
 
  private:
+  struct Step {
+    std::string function;
+    std::unique_ptr<Filter> filter;  ///< null for a step of the task's own
+    std::optional<OwnFilter> own;
+  };
+
   std::string name_;
-  std::vector<std::string> functions_;
-  std::vector<std::unique_ptr<Filter>> steps_;
+  std::vector<Step> steps_;
+  TaskCode* code_;
 };
 
 }  // namespace evald

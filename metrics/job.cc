@@ -66,7 +66,7 @@ bool NeedsCode(const TaskDefinition& task) {
   if (task.unsafe_code) return true;
   if (task.command) return false;  // the program has run already
   for (const MetricSpec& metric : task.metrics) {
-    if (!metric.function.empty()) return true;
+    if (!metric.function.empty() && !IsOwnFunction(metric.function)) return true;
   }
   return false;
 }

@@ -26,12 +26,11 @@ std::string FunctionFor(const TaskDefinition& task, const std::string& metric) {
 
 // All functions that the process imports, in the order in which a metric process would.
 std::vector<std::string> FunctionsOf(const TaskDefinition& task) {
-  std::vector<std::string> functions;
+  std::vector<std::string> functions = ScoringFunctions(task);
   const auto add = [&](const std::string& function) {
     const bool known = std::find(functions.begin(), functions.end(), function) != functions.end();
     if (!function.empty() && !known) functions.push_back(function);
   };
-  add(task.process_results);
   for (const MetricSpec& spec : task.metrics) add(OwnAggregation(spec.aggregation));
   return functions;
 }
@@ -102,8 +101,10 @@ void OwnAggregations::Send(Column* column) {
 Json OwnAggregations::Aggregate(const std::string& metric, const std::string& filter) {
   Column& column = columns_.at({metric, filter});
   Send(&column);
-  Json value = code_->Aggregate(column.function, column.items,
-                                task_.process_results.empty() ? metric : "", seed_);
+  // The values of process_results, of a task's own metrics, and those of generated answers are what
+  // the harness has.
+  const bool shaped = task_.process_results.empty() && task_.output_type != "generate_until";
+  Json value = code_->Aggregate(column.function, column.items, shaped ? metric : "", seed_);
   if (BytesOf(value) <= kValueBytesMax) return value;
   throw Error(ErrorKind::kInput, fmt::format("the function '{}' gives a value of more than {}",
                                              column.function, HumanBytes(kValueBytesMax)));

@@ -54,7 +54,7 @@ std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, C
 /// score_choice.cc.
 std::unique_ptr<ProcessResults> MakeCodeResults(const TaskDefinition& task, TaskCode* code);
 std::unique_ptr<ProcessResults> MakeGenerationResults(const TaskDefinition& task,
-                                                      CodeRunner* runner);
+                                                      CodeRunner* runner, TaskCode* code = nullptr);
 std::unique_ptr<ProcessResults> MakeLikelihoodResults(const TaskDefinition& task);
 std::unique_ptr<ProcessResults> MakeRollingResults(const TaskDefinition& task);
 std::unique_ptr<ProcessResults> MakeMultipleChoiceResults(const TaskDefinition& task);

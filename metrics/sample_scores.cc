@@ -20,6 +20,13 @@ void RequireFiltersOfOne(const TaskDefinition& task) {
     for (const FilterStep& step : pipeline.steps) {
       const bool several = step.function == "majority_vote" ||
                            (step.function == "take_first_k" && step.kwargs.value("k", Json()) != 1);
+      if (const std::string own = OwnFilterFunction(step); !own.empty()) {
+        throw Error(ErrorKind::kInput,
+                    fmt::format("sample_metrics: the filter pipeline '{}' has the function '{}' of "
+                                "the task's own, which may look at several samples at once",
+                                pipeline.name, own),
+                    "leave out sample_metrics, or do in process_results what the filter does");
+      }
       if (!several) continue;
       throw Error(ErrorKind::kInput,
                   fmt::format("sample_metrics: the filter pipeline '{}' has {}, which looks at "

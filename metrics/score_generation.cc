@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/filter_support.h"
+#include "metrics/line_index.h"
+#include "metrics/own_metrics.h"
 #include "metrics/process_results.h"
 #include "metrics/scoring/answer_error.h"
 #include "metrics/scoring/metrics.h"
@@ -17,11 +20,21 @@ namespace {
 
 class GenerateUntil : public ProcessResults {
  public:
-  GenerateUntil(const TaskDefinition& task, CodeRunner* runner) : several_(task.multiple_target) {
+  GenerateUntil(const TaskDefinition& task, CodeRunner* runner, TaskCode* code)
+      : several_(task.multiple_target) {
     const OutputType& type = OutputTypeOf(task.output_type);
     for (const MetricSpec& spec : task.metrics) {
+      if (IsOwnMetric(task, spec)) {
+        AddOwn(task, spec, code);
+        continue;
+      }
       const TextRule& rule = *ServedMetric(spec, type).text;
-      scorers_.push_back(rule.make(task, spec, runner));
+      scorers_.push_back(
+          [scorer = rule.make(task, spec, runner)](const TextAnswer& answer, const Outcome& out) {
+            scorer(answer, out.metrics, out.detail);
+          });
+      repeats_answer_.push_back(several_ && spec.metric == "exact_match");
+      holds_texts_ = holds_texts_ || rule.gives == ValueForm::kTexts;
       const std::vector<std::string> names = rule.value_names == nullptr
                                                  ? std::vector<std::string>{spec.metric}
                                                  : rule.value_names(task, spec);
@@ -56,16 +69,56 @@ class GenerateUntil : public ProcessResults {
 
   Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
            Json* detail) const override {
+    Json python;
+    return RunKeeping(document, filtered, detail, &python);
+  }
+
+  Json RunKeeping(const PreparedDocument& document, const std::vector<Json>& filtered, Json* detail,
+                  Json* python) const override {
     if (filtered.empty()) throw Error(ErrorKind::kInput, "the document has no response");
     if (filtered[0].is_null() && !takes_any_)
       throw AnswerError("no text", "the filters leave null, expected text");
-    const TextAnswer answer{Gold(document, filtered[0]), filtered[0]};
+    TextAnswer answer{Gold(document, filtered[0]), filtered[0]};
     Json metrics = Json::object();
-    for (const TextScorer& scorer : scorers_) scorer(answer, &metrics, detail);
+    Json kept = Json::object();
+    for (size_t i = 0; i < scorers_.size(); ++i) {
+      scorers_[i](answer, {&metrics, detail, &kept});
+      // The harness leaves the list that it made for exact_match to the metrics behind it.
+      if (repeats_answer_[i]) answer.result = Json(answer.gold.size(), answer.result);
+    }
+    if (holds_texts_) CheckBytes(metrics, kept);
+    *python = kept.empty() ? Json() : std::move(kept);
     return metrics;
   }
 
  private:
+  struct Outcome {
+    Json* metrics;
+    Json* detail;
+    Json* python;
+  };
+  using Scorer = std::function<void(const TextAnswer&, const Outcome&)>;
+
+  void AddOwn(const TaskDefinition& task, const MetricSpec& spec, TaskCode* code) {
+    scorers_.push_back(
+        [scorer = MakeOwnMetric(task, spec, code)](const TextAnswer& answer, const Outcome& out) {
+          scorer(answer, out.metrics, out.python);
+        });
+    repeats_answer_.push_back(several_ && spec.metric == "exact_match");
+    names_.push_back(spec.metric);
+    holds_texts_ = true;
+  }
+
+  static void CheckBytes(const Json& metrics, const Json& python) {
+    const size_t bytes = ToLine(metrics).size() + ToLine(python).size();
+    if (bytes <= kNumbersBytesMax) return;
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("the metrics have {}, expected at most {}", HumanBytes(bytes),
+                    HumanBytes(kNumbersBytesMax)),
+        "ask for shorter answers (max_gen_toks), or let metrics keep less of each document");
+  }
+
   // Whether each metric scores a list of targets without text.
   bool AllTake(const Json& targets) const {
     return std::all_of(rules_.begin(), rules_.end(), [&](const auto& rule) {
@@ -114,7 +167,9 @@ class GenerateUntil : public ProcessResults {
   bool several_;
   bool takes_any_ = false;  // any target and any response
   bool runs_code_ = false;
-  std::vector<TextScorer> scorers_;
+  bool holds_texts_ = false;  // values may be as long as answers
+  std::vector<Scorer> scorers_;
+  std::vector<bool> repeats_answer_;  ///< by scorer
   std::vector<std::pair<const TextRule*, MetricSpec>> rules_;
   std::vector<std::string> names_;
 };
@@ -122,8 +177,8 @@ class GenerateUntil : public ProcessResults {
 }  // namespace
 
 std::unique_ptr<ProcessResults> MakeGenerationResults(const TaskDefinition& task,
-                                                      CodeRunner* runner) {
-  return std::make_unique<GenerateUntil>(task, runner);
+                                                      CodeRunner* runner, TaskCode* code) {
+  return std::make_unique<GenerateUntil>(task, runner, code);
 }
 
 }  // namespace evald

@@ -12,6 +12,7 @@
 #include "evald/task_limits.h"
 #include "metrics/filter_support.h"
 #include "metrics/filters.h"
+#include "metrics/own_metrics.h"
 #include "metrics/process_results.h"
 #include "metrics/sample_scores.h"
 #include "metrics/scoring/aggregations.h"
@@ -56,6 +57,17 @@ bool RunsOwn(const TaskDefinition& task, const MetricSpec& spec) {
   return UsesTaskCode(task) && !OwnAggregation(spec.aggregation).empty();
 }
 
+// Filters of a task's own get one list of responses for each document.
+void CheckOwnFilters(const TaskDefinition& task) {
+  const std::vector<std::string> own = OwnMetricsAndFilters(false, {}, task.filters);
+  if (own.empty() || task.output_type == "generate_until") return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("filter_list: the function '{}' filters the responses of a task of "
+                          "output_type {}, which is served only for generate_until",
+                          own.front(), task.output_type),
+              "do in process_results what the filter does");
+}
+
 // Checks the first step of a pipeline: it gets as many responses as the task has repeats.
 void CheckFirstStep(const TaskDefinition& task, const FilterPipeline& pipeline) {
   if (pipeline.steps.empty() || pipeline.steps.front().function != "take_first_k") return;
@@ -80,7 +92,7 @@ std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, C
         "or --allow-task-code (docs/task-code.md); built in are ");
   }
   const std::string_view type = OutputTypeOf(task.output_type).name;
-  if (type == "generate_until") return MakeGenerationResults(task, runner);
+  if (type == "generate_until") return MakeGenerationResults(task, runner, code);
   if (type == "loglikelihood") return MakeLikelihoodResults(task);
   if (type == "loglikelihood_rolling") return MakeRollingResults(task);
   return MakeMultipleChoiceResults(task);
@@ -145,7 +157,7 @@ struct Scorer::State {
     std::vector<Json> filtered;
     const bool taken = TakesAnswer(&score.fallbacks, [&] {
       for (const Json& responses : requests) {
-        filtered.push_back(chain.Apply(responses, document, &score.fallbacks));
+        filtered.push_back(chain.Apply(responses, document, &score.fallbacks, &score.own_steps));
       }
       score.metrics = process->RunKeeping(document, filtered, detail, &score.python);
     });
@@ -193,8 +205,9 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code)
     for (const MetricSpec& spec : task.metrics) {
       if (!RunsOwn(task, spec)) CheckAggregation(spec.aggregation);
     }
+    CheckOwnFilters(task);
     for (const FilterPipeline& pipeline : task.filters) {
-      state_->filters.emplace_back(pipeline);
+      state_->filters.emplace_back(pipeline, UsesTaskCode(task), code);
       CheckFirstStep(task, pipeline);
     }
     if (state_->filters.empty()) {
@@ -205,6 +218,7 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code)
     if (!task.sample_metrics.empty()) state_->samples.emplace(task, state_->process->Metrics());
     if (!task.process_results.empty()) return;  // the function gives values of any form
     for (const MetricSpec& spec : task.metrics) {
+      if (IsOwnMetric(task, spec)) continue;  // its function gives values of any form
       const ValueForm gives = type.gives(ServedMetric(spec, type));
       if (!RunsOwn(task, spec)) CheckAggregates(spec.aggregation, spec.metric, gives);
     }
@@ -247,7 +261,7 @@ ScoredDocument Scorer::Score(const PreparedDocument& document,
       score.filters.push_back(state_->ScoreOf(chain, document, requests, &detail));
       const FilterScore& added = score.filters.back();
       bytes += BytesOf(added.filtered) + BytesOf(added.metrics) + BytesOf(added.python) +
-               BytesOf(detail);
+               BytesOf(added.own_steps) + BytesOf(detail);
       if (bytes > kScoreBytesMax) ThrowTooLongScore();
       if (detail.is_null()) continue;
       if (score.detail.is_null()) score.detail = Json::object();

@@ -41,6 +41,13 @@ std::unique_ptr<TaskCode> StartWith(const Json& code, const TaskCodeOptions& opt
 
 }  // namespace
 
+std::vector<std::string> ScoringFunctions(const TaskDefinition& task) {
+  std::vector<std::string> functions =
+      OwnMetricsAndFilters(task.process_results.empty(), task.metrics, task.filters);
+  if (!task.process_results.empty()) functions.insert(functions.begin(), task.process_results);
+  return functions;
+}
+
 std::unique_ptr<TaskCode> StartTaskCode(const PreparedTask& prepared,
                                         const TaskCodeOptions& options,
                                         const std::vector<std::string>& functions,
@@ -55,7 +62,8 @@ std::unique_ptr<TaskCode> StartTaskCode(const PreparedTask& prepared,
 
 TaskCode* TaskCodes::For(const PreparedTask& prepared) {
   const TaskDefinition task = TaskFromJson(prepared.task(), "task.json");
-  if (!UsesTaskCode(task) || task.process_results.empty()) {
+  const std::vector<std::string> functions = ScoringFunctions(task);
+  if (!UsesTaskCode(task) || functions.empty()) {
     Drop();  // the functions of other tasks do not compute beside this one
     return nullptr;
   }
@@ -68,7 +76,7 @@ TaskCode* TaskCodes::For(const PreparedTask& prepared) {
     hash_ = hash;
   }
   const auto seed = Field<uint64_t>(code, "seed", kFileName);
-  code_->Load(task.process_results, seed);
+  for (const std::string& function : functions) code_->Load(function, seed);
   return code_.get();
 }
 

@@ -5,10 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "evald/task.h"
 #include "prepared/prepared_task.h"
 #include "task_code/task_code.h"
 
 namespace evald {
+
+/// The task's own functions that its scoring calls, in the order in which they are imported:
+/// process_results, metrics and filters.
+std::vector<std::string> ScoringFunctions(const TaskDefinition& task);
 
 /// Starts a process for the functions of a prepared task, which gets the files that are kept with
 /// the task, and imports these functions. Its calls end soon after `stopped` has become true, which

@@ -15,6 +15,7 @@ Json ToJson(const ScoredDocument& score) {
         {{"filter", filter.filter}, {"filtered", filter.filtered}, {"metrics", filter.metrics}});
     if (!filter.fallbacks.empty()) filters.back()["fallbacks"] = filter.fallbacks;
     if (!filter.python.is_null()) filters.back()["python"] = filter.python;
+    if (!filter.own_steps.is_null()) filters.back()["own_steps"] = filter.own_steps;
   }
   Json json = Json::object();
   json["doc_id"] = score.doc_id;
@@ -44,6 +45,9 @@ ScoredDocument ScoreFromJson(const Json& json, const std::string& where) {
                                     std::all_of(filter.python.begin(), filter.python.end(),
                                                 [](const Json& text) { return text.is_string(); }));
     if (!texts) ThrowField(item, "python", "texts by metric", place);
+    filter.own_steps = FieldOr<Json>(item, "own_steps", Json(), place);
+    if (!filter.own_steps.is_null() && !filter.own_steps.is_array())
+      ThrowField(item, "own_steps", "a list", place);
     score.filters.push_back(std::move(filter));
   }
   score.detail = FieldOr<Json>(json, "detail", Json(), where);

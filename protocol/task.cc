@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
@@ -75,6 +77,38 @@ void RefuseFunction(const std::string& where, const std::string& function,
 
 bool UsesTaskCode(const TaskDefinition& task) {
   return task.sources.is_object() && task.sources.contains("code");
+}
+
+std::string OwnFilterFunction(const FilterStep& step) {
+  constexpr std::string_view kTag = "!function ";
+  std::string named = step.function;
+  if (named == "custom") {
+    const auto found = step.kwargs.find("filter_fn");
+    named = found != step.kwargs.end() && found->is_string() ? found->get<std::string>() : "";
+  }
+  if (!named.starts_with(kTag)) return "";
+  std::string function = named.substr(kTag.size());
+  return IsOwnFunction(function) ? function : "";
+}
+
+std::vector<std::string> OwnMetricsAndFilters(bool with_metrics,
+                                              const std::vector<MetricSpec>& metrics,
+                                              const std::vector<FilterPipeline>& filters) {
+  std::vector<std::string> functions;
+  const auto add = [&](const std::string& function) {
+    const bool known = std::find(functions.begin(), functions.end(), function) != functions.end();
+    if (!known) functions.push_back(function);
+  };
+  for (const MetricSpec& spec : metrics) {
+    if (with_metrics && IsOwnFunction(spec.function)) add(spec.function);
+  }
+  for (const FilterPipeline& pipeline : filters) {
+    for (const FilterStep& step : pipeline.steps) {
+      const std::string function = OwnFilterFunction(step);
+      if (!function.empty()) add(function);
+    }
+  }
+  return functions;
 }
 
 Json ToJson(const CommandSpec& spec) {

@@ -170,6 +170,12 @@ std::string FromLatin1(std::string_view text) {
   return bytes;
 }
 
+Json PackedDocument(const Json& document, const Json& python) {
+  Json packed = Json::array({document});
+  if (!python.is_null()) packed.push_back(python);
+  return packed;
+}
+
 struct TaskCode::Connection {
   Connection(const TaskCodeOptions& options, std::unique_ptr<sandbox::BoxProcess> process)
       : allowed(options.allowed),
@@ -191,7 +197,8 @@ sandbox::BoxOptions TaskCodeBox(const TaskCodeOptions& options) {
   box.python = options.python;
   box.memory_bytes = options.memory_bytes;
   box.script = TextOf("start");
-  box.arguments = {Modules().dump(), std::to_string(sandbox::kControlFd)};
+  box.arguments = {Modules().dump(), std::to_string(sandbox::kControlFd),
+                   box.unsafe ? "unsafe" : "boxed"};
   return box;
 }
 
@@ -278,12 +285,14 @@ void TaskCode::StopWhen(std::function<bool()> stopped) {
   connection_->box.StopWhen(std::move(stopped));
 }
 
-std::string TaskCode::Load(const std::string& function, uint64_t seed) {
+TaskCode::Loaded TaskCode::Load(const std::string& function, uint64_t seed) {
   const Json place = PlaceOf(function);
   const Json answer =
       Call(function, {{"call", "load"}, {"folder", place[0]}, {"name", place[1]}, {"seed", seed}});
-  if (FieldOr<bool>(answer, "callable", false, kAnswerName))
-    return FieldOr<std::string>(answer, "aggregation", "", kAnswerName);
+  if (FieldOr<bool>(answer, "callable", false, kAnswerName)) {
+    return {.aggregation = FieldOr<std::string>(answer, "aggregation", "", kAnswerName),
+            .name = FieldOr<std::string>(answer, "name", "", kAnswerName)};
+  }
   throw Error(ErrorKind::kInput, fmt::format("'{}' is no function", function),
               "name a function of the module after !function");
 }
@@ -378,12 +387,10 @@ TaskCode::Metrics TaskCode::ProcessResults(const std::string& function, const Js
                                            const Json& python, const std::vector<Json>& results,
                                            Results form, const std::vector<std::string>& keep) {
   static constexpr const char* kForms[] = {"texts", "pairs", "numbers"};
-  Json packed = Json::array({document});
-  if (!python.is_null()) packed.push_back(python);
   Json given = Values(function,
                       {{"call", "process_results"},
                        {"function", PlaceOf(function)},
-                       {"documents", Json::array({std::move(packed)})},
+                       {"documents", Json::array({PackedDocument(document, python)})},
                        {"results", Json::array({Json(results)})},
                        {"form", kForms[static_cast<size_t>(form)]},
                        {"keep", keep}},
@@ -398,6 +405,42 @@ TaskCode::Metrics TaskCode::ProcessResults(const std::string& function, const Js
   metrics.values = std::move(given[0]);
   if (given.size() > 1 && given[1].is_object()) metrics.python = std::move(given[1]);
   return metrics;
+}
+
+TaskCode::Filtered TaskCode::Filter(const std::string& function, const FilterStep& step,
+                                    const Json& responses, const Json& document,
+                                    const Json& python) {
+  Json answer = Call(function, {{"call", "filter"},
+                                {"function", PlaceOf(function)},
+                                {"custom", step.custom},
+                                {"settings", step.settings},
+                                {"responses", responses},
+                                {"document", PackedDocument(document, python)},
+                                {"lazy", step.lazy}});
+  return InFunction(function, [&]() -> Filtered {
+    return {.responses = Field<Json>(answer, "left", kAnswerName),
+            .lazy = Field<bool>(answer, "lazy", kAnswerName)};
+  });
+}
+
+Json TaskCode::Metric(const std::string& function, const MetricStep& step, const Json& gold,
+                      const Json& result) {
+  static constexpr const char* kTakes[] = {"function", "number", "any"};
+  const Json answer = Call(function, {{"call", "metric"},
+                                      {"function", PlaceOf(function)},
+                                      {"name", step.name},
+                                      {"gold", gold},
+                                      {"result", result},
+                                      {"settings", step.settings},
+                                      {"several", step.several},
+                                      {"takes", kTakes[static_cast<size_t>(step.takes)]}});
+  return InFunction(function, [&] {
+    Json value = Field<Json>(answer, "value", kAnswerName);
+    const bool fine = value.is_array() && (value.size() == 1 || value.size() == 2) &&
+                      (value.size() == 1 || value[1].is_string());
+    if (!fine) ThrowField(answer, "value", "one or two items", kAnswerName);
+    return value;
+  });
 }
 
 void TaskCode::AddItems(const std::string& function, Json values, Items* items) {
@@ -416,6 +459,24 @@ Json TaskCode::Aggregate(const std::string& function, const Items& items, const 
                                       {"metric", metric},
                                       {"seed", seed}});
   return InFunction(function, [&] { return Field<Json>(answer, "value", kAnswerName); });
+}
+
+std::optional<TaskCode::FilterDifference> TaskCode::CheckFilter(const std::string& function,
+                                                                const FilterStep& step,
+                                                                const Items& items, uint64_t seed) {
+  const Json answer = Call(function, {{"call", "check_filter"},
+                                      {"function", PlaceOf(function)},
+                                      {"custom", step.custom},
+                                      {"settings", step.settings},
+                                      {"items", items.id},
+                                      {"lazy", step.lazy},
+                                      {"seed", seed}});
+  if (answer.empty()) return std::nullopt;
+  return InFunction(function, [&]() -> FilterDifference {
+    return {.document = Field<int64_t>(answer, "document", kAnswerName),
+            .alone = Field<std::string>(answer, "alone", kAnswerName),
+            .together = Field<std::string>(answer, "together", kAnswerName)};
+  });
 }
 
 }  // namespace evald

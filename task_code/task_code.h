@@ -55,6 +55,10 @@ struct WantedFile {
 std::string ToLatin1(std::string_view bytes);
 std::string FromLatin1(std::string_view text);
 
+/// A document as a call has it: [document], or [document, text for the process] unless `python` is
+/// null.
+Json PackedDocument(const Json& document, const Json& python);
+
 /// Documents that stay in the process.
 struct CodeTable {
   int64_t id = 0;
@@ -93,9 +97,14 @@ class TaskCode {
   void AddRoots(const std::vector<std::string>& folders);
   const std::vector<std::string>& roots() const { return roots_; }
 
+  /// What is known of a function that was imported.
+  struct Loaded {
+    std::string aggregation;  ///< its name if it is one of lm_eval's own aggregations, else ""
+    std::string name;         ///< the function's own (__name__), which an alias does not have
+  };
+
   /// Imports a function. What its module draws at random while it is imported is drawn with `seed`.
-  /// Returns the aggregation's name if the function is one of lm_eval's own aggregations, else "".
-  std::string Load(const std::string& function, uint64_t seed);
+  Loaded Load(const std::string& function, uint64_t seed);
 
   /// Makes the calls from now on end with Error(kInfrastructure) soon after `stopped` has become
   /// true.
@@ -145,18 +154,63 @@ class TaskCode {
                          const std::vector<Json>& results, Results form,
                          const std::vector<std::string>& keep = {});
 
-  /// A list of values in the process, for Aggregate.
+  /// A step of a filter pipeline.
+  struct FilterStep {
+    bool custom = false;  ///< a function of (responses, documents); else a Filter's class
+    Json settings = Json::object();  ///< of the class
+    bool lazy = false;               ///< the step before leaves an iterator, not a list
+  };
+  struct Filtered {
+    Json responses;
+    bool lazy = false;  ///< the step leaves an iterator
+  };
+
+  /// What the step makes of the responses to one document. `python` is the second item of Read, or
+  /// null.
+  Filtered Filter(const std::string& function, const FilterStep& step, const Json& responses,
+                  const Json& document, const Json& python);
+
+  /// A document of which the step makes something else among all documents than alone.
+  struct FilterDifference {
+    int64_t document = 0;
+    std::string alone, together;  ///< the responses, for people
+  };
+
+  struct MetricStep {
+    std::string name;
+    Json settings = Json::object();
+    bool several = false;  ///< the gold answer is a list of them
+    /// What is done with the value.
+    enum class Takes {
+      kFunction,  ///< a function of the task's own gets it as it is
+      kNumber,    ///< an aggregation of lm_eval's takes numbers
+      kAny,       ///< an aggregation of lm_eval's takes something else
+    } takes = Takes::kNumber;
+  };
+
+  /// A metric of a generated answer, as [json] or [json, text for the process].
+  Json Metric(const std::string& function, const MetricStep& step, const Json& gold,
+              const Json& result);
+
+  /// A list of values in the process, for Aggregate and CheckFilter.
   struct Items {
     int64_t id = -1;  ///< -1: not begun
   };
 
-  /// Adds values in their order, each as [json] or [json, text for the process].
+  /// Adds values in their order: for Aggregate each as [json] or [json, text for the process], for
+  /// CheckFilter each as {"doc_id", "document": PackedDocument, "given": responses, "left": what
+  /// Filter made of them}.
   void AddItems(const std::string& function, Json values, Items* items);
 
   /// The function's value for the list. `metric` is the built-in metric that gave the values; "" if
   /// process_results did. The process draws with `seed`.
   Json Aggregate(const std::string& function, const Items& items, const std::string& metric,
                  uint64_t seed);
+
+  /// Filters all documents of the list in one call, and takes the list. Nothing if each comes out
+  /// as it did alone.
+  std::optional<FilterDifference> CheckFilter(const std::string& function, const FilterStep& step,
+                                              const Items& items, uint64_t seed);
 
  private:
   struct Connection;

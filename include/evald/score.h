@@ -23,6 +23,10 @@ struct FilterScore {
   /// metric name -> text from which the task's own functions make the value, for values that JSON
   /// cannot hold and that go to an aggregation of the task's own; null for none
   Json python;
+  /// For each of the task's own steps of the pipeline, in their order, {"step": its number from 0,
+  /// "given": the responses that it got, "lazy": whether as an iterator, "left": what it left};
+  /// null for none (docs/task-code.md, "Filters")
+  Json own_steps;
 };
 
 /// The scores of one document. One line of a scores file (docs/formats.md).

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "evald/json.h"
@@ -116,6 +117,20 @@ CommandSpec CommandFromJson(const Json& json, const std::string& where);
 
 /// Whether the task's own Python functions run (docs/task-code.md).
 bool UsesTaskCode(const TaskDefinition& task);
+
+/// Whether a function is one of a user's own file (datasets/known_modules.h), which is never built
+/// in.
+inline bool IsOwnFunction(std::string_view function) { return function.starts_with('/'); }
+
+/// The user's own function that a step of a filter pipeline names, as "!function" in the place of a
+/// filter's name or as `filter_fn` of `custom`; "" for any other step.
+std::string OwnFilterFunction(const FilterStep& step);
+
+/// The users' own functions that metrics (if `with_metrics`) and filters name, each once. With
+/// process_results, no metric is called.
+std::vector<std::string> OwnMetricsAndFilters(bool with_metrics,
+                                              const std::vector<MetricSpec>& metrics,
+                                              const std::vector<FilterPipeline>& filters);
 
 Json ToJson(const TaskDefinition& task);
 /// Throws Error(kInput) "<where>: ...".

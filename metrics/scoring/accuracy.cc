@@ -56,15 +56,20 @@ void CheckOneLabel(const PreparedDocument& document, const GoldLabels& gold, siz
 extern constinit const Metric kAccMetric = {
     .name = "acc",
     .aggregation = "mean",
+    .text = kTargetAndAnswer,
     .choice = ChoiceRule{.score = Acc},
     // whether the continuation is the greedy one
     .likelihood =
         LikelihoodRule{.score = [](const Json&, bool greedy) -> Json { return greedy ? 1 : 0; }},
 };
-extern constinit const Metric kAccNormMetric = {
-    .name = "acc_norm", .aggregation = "mean", .choice = ChoiceRule{.score = AccNorm}};
-extern constinit const Metric kAccBytesMetric = {
-    .name = "acc_bytes", .aggregation = "mean", .choice = ChoiceRule{.score = AccBytes}};
+extern constinit const Metric kAccNormMetric = {.name = "acc_norm",
+                                                .aggregation = "mean",
+                                                .text = kTargetAndAnswer,
+                                                .choice = ChoiceRule{.score = AccNorm}};
+extern constinit const Metric kAccBytesMetric = {.name = "acc_bytes",
+                                                 .aggregation = "mean",
+                                                 .text = kTargetAndAnswer,
+                                                 .choice = ChoiceRule{.score = AccBytes}};
 extern constinit const Metric kAccMutualInfoMetric = {
     .name = "acc_mutual_info",
     .aggregation = "mean",

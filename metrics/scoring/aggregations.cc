@@ -122,6 +122,11 @@ bool TakesTexts(const std::string& name) {
   return known != nullptr && known->takes == ValueForm::kTexts;
 }
 
+bool TakesNumbers(const std::string& name) {
+  const Aggregation* const known = FindAggregation(name);
+  return known != nullptr && known->takes == ValueForm::kNumber;
+}
+
 bool IsBootstrapped(const std::string& name) {
   const Aggregation* const known = FindAggregation(name);
   return known != nullptr && known->bootstraps;

@@ -36,6 +36,9 @@ Aggregated Aggregate(const std::string& name, const MetricValues& values, int bo
 /// Whether the aggregation takes texts, not numbers. False for an unknown aggregation.
 bool TakesTexts(const std::string& name);
 
+/// Whether the aggregation takes a number of each document. False for an unknown aggregation.
+bool TakesNumbers(const std::string& name);
+
 /// Whether the aggregation's standard error is bootstrapped. False for an unknown aggregation.
 bool IsBootstrapped(const std::string& name);
 

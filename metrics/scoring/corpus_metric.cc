@@ -130,17 +130,6 @@ Aggregated AggregateCorpus(const MetricValues& values, const Draws& draws,
                       corpus.size(), draws);
 }
 
-TextScorer MakeTargetAndAnswer(const TaskDefinition& task, const MetricSpec& spec, CodeRunner*) {
-  if (task.multiple_target) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("the metric '{}' takes one target for each document", spec.metric),
-                "give a process_results function that returns the list of targets");
-  }
-  return [name = spec.metric](const TextAnswer& answer, Json* metrics, Json*) {
-    (*metrics)[name] = Json::array({answer.gold, answer.result});
-  };
-}
-
 void RequireReference(const std::string& answer, const std::vector<std::string>& references) {
   if (!references.empty()) return;
   throw Error(ErrorKind::kInput, fmt::format("a document has no reference; its answer is {}",

@@ -38,13 +38,6 @@ constexpr Aggregation CorpusAggregation(const char* name) {
           }};
 }
 
-TextScorer MakeTargetAndAnswer(const TaskDefinition& task, const MetricSpec& spec, CodeRunner*);
-
-/// The rule of a metric whose value is the pair of target and answer. Several targets are refused:
-/// the harness's own value is then 1.0, of which no corpus score can be computed.
-inline constexpr TextRule kTargetAndAnswer = {.gives = ValueForm::kTexts,
-                                              .make = MakeTargetAndAnswer};
-
 // For files of corpus metrics.
 
 /// Throws Error(kInput) if there are none.

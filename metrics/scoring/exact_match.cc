@@ -73,10 +73,19 @@ class ExactMatch {
   bool ignore_numbers_;
 };
 
+// Whether Python takes the argument for true: any text is, unless it is empty.
+bool Flag(const Json& kwargs, const char* key) {
+  const auto found = kwargs.find(key);
+  if (found == kwargs.end() || found->is_null()) return false;
+  if (found->is_boolean()) return found->get<bool>();
+  if (found->is_string()) return !found->get_ref<const std::string&>().empty();
+  return found->is_number() ? found->get<double>() != 0 : !found->empty();
+}
+
 ExactMatch::ExactMatch(const Json& kwargs)
-    : ignore_case_(FieldOr<bool>(kwargs, "ignore_case", false, kWhere)),
-      ignore_punctuation_(FieldOr<bool>(kwargs, "ignore_punctuation", false, kWhere)),
-      ignore_numbers_(FieldOr<bool>(kwargs, "ignore_numbers", false, kWhere)) {
+    : ignore_case_(Flag(kwargs, "ignore_case")),
+      ignore_punctuation_(Flag(kwargs, "ignore_punctuation")),
+      ignore_numbers_(Flag(kwargs, "ignore_numbers")) {
   static const std::vector<std::string> kArguments = {"regexes_to_ignore", "ignore_case",
                                                       "ignore_punctuation", "ignore_numbers"};
   for (const auto& [key, value] : kwargs.items()) {
@@ -118,6 +127,15 @@ double ExactMatch::Score(std::vector<std::string> predictions,
   return static_cast<double>(equal) / static_cast<double>(predictions.size());
 }
 
+// As many targets as there are predictions: one is that of all. The arrays of numpy do not compare
+// otherwise; a list of targets and one prediction is not served.
+std::vector<std::string> AsMany(std::vector<std::string> golds, size_t count) {
+  if (golds.size() == count) return golds;
+  if (golds.size() == 1) return std::vector<std::string>(count, golds[0]);
+  throw Error(ErrorKind::kInput,
+              fmt::format("exact_match: found {} targets and {} answers", golds.size(), count));
+}
+
 TextScorer MakeExactMatch(const TaskDefinition& task, const MetricSpec& spec, CodeRunner*) {
   const auto match = std::make_shared<const ExactMatch>(spec.kwargs);
   if (task.multiple_target) {
@@ -142,8 +160,8 @@ TextScorer MakeExactMatch(const TaskDefinition& task, const MetricSpec& spec, Co
     }
     const std::vector<std::string> predictions = TextsOf(answer.result, "exact_match");
     if (predictions.empty()) throw AnswerError("no text", "exact_match: the filters leave nothing");
-    const std::vector<std::string> golds(predictions.size(),
-                                         TextsOf(answer.gold, "exact_match, the target")[0]);
+    const std::vector<std::string> golds =
+        AsMany(TextsOf(answer.gold, "exact_match, the target"), predictions.size());
     (*metrics)["exact_match"] = match->Score(predictions, golds);
   };
 }

@@ -93,10 +93,12 @@ Aggregated AggregateLabels(const MetricValues& values, const Draws& draws,
 extern constinit const Metric kF1Metric = {
     .name = "f1",
     .aggregation = "f1",
+    .text = kTargetAndAnswer,
     .choice = ChoiceRule{.gives = ValueForm::kPair, .score = GoldAndPredicted}};
 extern constinit const Metric kMccMetric = {
     .name = "mcc",
     .aggregation = "matthews_corrcoef",
+    .text = kTargetAndAnswer,
     .choice = ChoiceRule{.gives = ValueForm::kPair, .score = GoldAndPredicted}};
 
 extern constinit const Aggregation kF1Aggregation = {

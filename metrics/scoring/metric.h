@@ -109,6 +109,16 @@ struct Metric {
 
 // For files of metrics.
 
+TextScorer MakeTargetAndAnswer(const TaskDefinition& task, const MetricSpec& spec, CodeRunner*);
+
+/// The rule of a metric whose value is the list of target and answer: that of every function of
+/// lm_eval's metrics that gives back what it gets. With several targets the harness's value is 1.0,
+/// which only an aggregation of the task's own can take; others are refused.
+inline constexpr TextRule kTargetAndAnswer = {
+    .gives = ValueForm::kTexts,
+    .takes_targets = [](const MetricSpec&, const Json&) { return true; },
+    .make = MakeTargetAndAnswer};
+
 /// The texts of a list, or the one text. Throws AnswerError for null, and Error(kInput) for
 /// anything else, after "<what>: ".
 std::vector<std::string> TextsOf(const Json& value, const char* what);

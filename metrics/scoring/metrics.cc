@@ -73,7 +73,8 @@ const Metric& ServedFunction(const std::string& function, const OutputType& type
       return *metric;
   }
   RefuseFunction("", function, "is not known as a metric", ServedNames(type, true),
-                 "Python code of tasks is not run; served are ");
+                 "let evald run the Python code of task files in a sandbox with 'task_code: allow' "
+                 "or --allow-task-code (docs/task-code.md), for generate_until; served are ");
 }
 
 }  // namespace

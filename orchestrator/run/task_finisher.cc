@@ -14,6 +14,7 @@
 #include "metrics/aggregate.h"
 #include "metrics/line_index.h"
 #include "metrics/own_aggregations.h"
+#include "metrics/own_filters.h"
 #include "metrics/scorer.h"
 #include "metrics/scoring/aggregations.h"
 #include "metrics/scoring/statistics.h"
@@ -154,6 +155,27 @@ std::unique_ptr<OwnAggregations> OwnOf(const FinishedTask& task, const Stopped& 
   return own;
 }
 
+// Whether the task's own functions run once more when its documents are scored.
+bool RunsCodeAtEnd(const TaskDefinition& task) {
+  return HasOwnAggregations(task) || HasOwnFilters(task);
+}
+
+// Throws Error(kInput) if a filter of the task's own gives something else for all documents
+// together.
+void CheckOwnFilters(const FinishedTask& task, const Stopped& stopped) {
+  if (!HasOwnFilters(task.definition)) return;
+  const PreparedTask prepared(task.prepared);
+  OwnFilterCheck check(task.definition, prepared, task.code, stopped);
+  const Readers<ScoreReader> scores(task.score_files, task.score_of, stopped);
+  check.Run([&](int64_t document) {
+    ThrowIfStopped(stopped);
+    ScoredDocument score;
+    ReadingOwnFiles(
+        [&] { score = scores[task.score_of[static_cast<size_t>(document)]].Read(document); });
+    return score;
+  });
+}
+
 }  // namespace
 
 TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
@@ -167,6 +189,7 @@ TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
                             "most {}",
                             HumanBytes(found.text_bytes), HumanBytes(kTextBytesMax)));
   }
+  CheckOwnFilters(task, stopped);
   const std::unique_ptr<OwnAggregations> own = OwnOf(task, stopped);
   result.entry =
       AggregateTask(task.definition, found.numbers, task.bootstrap_iters, stopped, own.get());
@@ -181,7 +204,7 @@ void TaskFinisher::Submit(FinishedTask task, std::function<void(TaskResult)> don
                           std::function<void(const Error&)> failed) {
   auto result = std::make_shared<TaskResult>();
   const std::string user = task.user;
-  FairThreads& threads = HasOwnAggregations(task.definition) ? own_ : threads_;
+  FairThreads& threads = RunsCodeAtEnd(task.definition) ? own_ : threads_;
   threads.Post(
       user,
       [this, task = std::move(task), result] {

@@ -31,7 +31,7 @@ struct FinishedTask {
   std::vector<size_t> score_of;               ///< document -> index into score_files
   std::filesystem::path samples;              ///< the samples_<task>.jsonl to write
   int bootstrap_iters = 100000;
-  TaskCodeOptions code = {};  ///< for aggregations of the task's own
+  TaskCodeOptions code = {};  ///< for functions of the task's own
   std::string user;           ///< the user whose run it is
   /// Set when the result is no longer wanted; may be null
   std::shared_ptr<const std::atomic<bool>> cancel;
@@ -58,12 +58,12 @@ TaskResult AggregateFinished(const FinishedTask& task,
 
 /// Threads that look at reported files, and threads that call AggregateFinished, so that a task has
 /// its score as soon as its last document is scored, and the loop never waits. Bootstrapping a
-/// standard error may take minutes, so users take turns, each with one task at a time. Aggregations
-/// of tasks' own, which may take longer, have threads of their own.
+/// standard error may take minutes, so users take turns, each with one task at a time. Tasks
+/// whose own functions run at the end, which may take longer, have threads of their own.
 class TaskFinisher {
  public:
   static constexpr int kThreads = 8;     ///< tasks of so many users are finished at once
-  static constexpr int kOwnThreads = 4;  ///< the same for tasks with aggregations of their own
+  static constexpr int kOwnThreads = 4;  ///< the same for tasks whose own functions run
   /// Files of so many users are looked at at once
   static constexpr int kCheckThreads = 2;
 

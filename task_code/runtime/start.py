@@ -1,5 +1,5 @@
-"""Starts evald_task from texts: sys.argv is this script's name, the folders of packages, the modules' texts, and the
-descriptor of the connection. Run with -S, so that no module of the host's runs before."""
+"""Starts evald_task from texts: sys.argv is this script's name, the folders of packages, the modules' texts, the
+descriptor of the connection, and "boxed" in a sandbox. Run with -S, so that no module of the host's runs before."""
 import importlib.abc
 import importlib.machinery
 import json
@@ -31,13 +31,14 @@ class Texts(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def main():
     folders, texts, connection = json.loads(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
+    boxed = sys.argv[4] == "boxed"
     sys.argv[1:] = []
     os.dup2(2, 1)  # what functions print is read with their errors
     sys.meta_path.insert(0, Texts(texts))
     from evald_task import process
     for folder in folders:
         site.addsitedir(folder)
-    process.main(connection, os.dup(connection))
+    process.main(connection, os.dup(connection), boxed)
 
 
 main()

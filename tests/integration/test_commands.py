@@ -181,7 +181,7 @@ class Score(Commands):
         command = ("score", "--task", "mine", "--generations", answers, "--task-dir", self.folder / "mine")
         error = self.json(*command, status=2)["error"]
         self.assertIn(f"the function 'pass_at_k' of {folder}/utils.py is not known as a metric", error)
-        self.assertIn("Python code of tasks is not run", error)
+        self.assertIn("--allow-task-code", error)
         (folder / "mine.yaml").write_text(OWN_CODE_TASK.replace("!function utils.", "!function lm_eval.tasks.humaneval.utils."))
         self.assertEqual(self.json(*command)["results"]["mine"]["pass@1,none"], 1.0)
 

@@ -254,6 +254,156 @@ class Functions(TaskCode, EvaldCase):
                 self.assertEqual(kept["results"], document["results"])
                 self.assertFalse(kept["evald"]["complete"])
 
+    OWN_METRICS = """
+        def length(predictions, references, least=0):
+            assert isinstance(predictions, list) and isinstance(references[0], str)
+            return max(least, len(predictions[0]))
+        def passed(items):
+            gold, answer = items
+            return (int(gold), answer)
+        def own(references, predictions):
+            return {"own": predictions[0].isascii()}
+        def total(items):
+            assert all(type(item) is tuple for item in items)
+            assert [gold for gold, _ in items] == list(range(1, 11)), items
+            return sum(len(answer) for _, answer in items)
+        def pairs(items):
+            assert all(type(item) is list and len(item) == 2 for item in items)
+            return sum(len(answer) for _, answer in items) + 0.25
+        """
+
+    def test_metrics_of_a_task_s_own(self):
+        self.write_task(self.OWN_METRICS, metrics="{metric: !function utils.length, least: 3, aggregation: mean}, "
+                        "{metric: !function utils.passed, aggregation: !function utils.total}, "
+                        "{metric: !function utils.own, aggregation: mean}, {metric: acc, aggregation: !function utils.pairs, ignore_case: true}, "
+                        "{metric: exact_match, ignore_punctuation: 'true - \".\"', ignore_case: 'false'}")
+        config = self.write_config(**self.settings())
+        self.killed_at("run.scores_committed", 1, config)
+        results = self.run_done(config, "--resume")
+        found, samples = results["results"]["coded"], self.samples_of("coded")
+        answers = [sample["filtered_resps"][0] for sample in samples]
+        lengths = [max(3, len(answer)) for answer in answers]
+        self.assertAlmostEqual(found["length,none"], sum(lengths) / 10)
+        self.assertGreater(found["length_stderr,none"], 0)
+        self.assertEqual(found["passed,none"], sum(map(len, answers)))
+        self.assertEqual(found["acc,none"], sum(map(len, answers)) + 0.25)
+        self.assertEqual(found["own,none"], sum(answer.isascii() for answer in answers) / 10)
+        self.assertEqual((found["passed_stderr,none"], found["acc_stderr,none"]), ("N/A", "N/A"))
+        self.assertEqual([sample["acc"] for sample in samples], [[sample["target"], sample["filtered_resps"][0]] for sample in samples])
+        self.assertIn("exact_match,none", found)
+        self.assertEqual(results["higher_is_better"]["coded"]["own"], True)
+
+    def test_a_metric_of_several_targets_says_whether_one_is_met(self):
+        self.write_rows([{"question": f"{i}?", "answer": [str(i), "a", "b"][:i % 4]} for i in range(1, 9) if i % 4])
+        self.write_task("""
+            def near(predictions, references):
+                assert isinstance(predictions[0], list) and set(predictions[0]) == {predictions[0][0]}  # exact_match came before
+                return float(references[0] == "b")
+            def before(predictions, references):
+                assert isinstance(predictions[0], str)
+                return 0.0
+            def ones(items):
+                assert set(items) <= {0.0, 1.0}
+                return sum(items)
+            """, doc_to_target="answer", metrics="{metric: !function utils.before, aggregation: mean}, {metric: exact_match, aggregation: mean}, "
+            "{metric: !function utils.near, aggregation: mean}, {metric: acc, aggregation: !function utils.ones}")
+        found = self.run_done(self.write_config(**self.settings()))["results"]["coded"]
+        samples = self.samples_of("coded")
+        self.assertEqual(found["near,none"], sum("b" in sample["target"] for sample in samples) / len(samples))
+        self.assertEqual((found["before,none"], found["acc,none"]), (0.0, float(len(samples))))
+
+    OWN_FILTERS = """
+        from lm_eval.api.filter import Filter
+        def marked(resps, docs):
+            assert isinstance(resps, list) and isinstance(docs, list)
+            return [[f"{doc['answer']}:{text}" for text in texts] for texts, doc in zip(resps, docs)]
+        class Cut(Filter):
+            def __init__(self, words, **settings):
+                self.words = words
+            def apply(self, resps, docs):
+                assert not isinstance(resps, list)  # take_first leaves an iterator
+                return (" ".join(text.split()[:self.words]) for text in resps)
+        """
+
+    def write_filtered(self):
+        self.write_task(self.OWN_FILTERS, filter_list="[{name: marked, filter: [{function: custom, filter_fn: !function utils.marked}, "
+                        "{function: take_first}]}, {name: cut, filter: [{function: take_first}, {function: !function utils.Cut, words: 2}]}]")
+
+    def test_filters_of_a_task_s_own(self):
+        self.write_filtered()
+        config = self.write_config(**self.settings())
+        self.killed_at("run.scores_committed", 1, config)
+        results = self.run_done(config, "--resume")
+        for sample in self.samples_of("coded"):
+            text = sample["resps"][0][0]
+            expected = f"{sample['target']}:{text}" if sample["filter"] == "marked" else " ".join(text.split()[:2])
+            self.assertEqual(sample["filtered_resps"], [expected])
+            self.assertEqual(sample["exact_match"], float(expected == sample["target"]))
+        self.assertEqual(len(self.samples_of("coded")), 20)
+        again = self.run_done(self.write_config(**self.settings(output={"dir": "again"}, metrics={"processes": 1})))
+        self.assertEqual(again["results"], results["results"])
+        self.assertEqual(sorted(results["evald"]["task_code"]["tasks"]["coded"]["files"]), [str(self.tasks / "utils.py")])
+
+    def test_filters_that_look_at_other_documents_are_refused(self):
+        for code, expected in (
+                ("return [[str(len(docs))] for _ in resps]", r"makes \['1'\] of document 0 alone, and \['10'\] among all documents"),
+                ("seen = set()\n    return [[t] if not (t in seen or seen.add(t)) else ['twice'] for (t,) in resps[:1] * len(resps)]",
+                 r"makes .* of document 1 alone, and \['twice'\] among all documents"),
+                ("import random\n    return [[str(random.random())] for _ in resps]", "makes .* of document 0 alone")):
+            with self.subTest(code=code):
+                self.write_task(f"def f(resps, docs):\n    {code}\n", filter_list="[{name: mine, filter: [{function: custom, "
+                                "filter_fn: !function utils.f}, {function: take_first}]}]")
+                self.write_task(name="other")
+                done = self.evald("run", self.write_config(**self.settings(tasks=["coded", "other"])), "--json", "--quiet", timeout=120)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                document = json.loads(done.stdout)
+                self.assertRegex(document["error"], f"task 'coded', filter pipeline 'mine', step 1, all documents together: .*{expected}")
+                self.assertIn("exact_match,none", document["results"]["other"])
+
+    def test_faults_of_filters_and_metrics_are_named(self):
+        def filtered(body, function="{function: custom, filter_fn: !function utils.f}"):
+            return f"def f(resps, docs):\n    {body}\n", {"filter_list": f"[{{name: mine, filter: [{function}, {{function: take_first}}]}}]"}
+
+        def metric(body, aggregation="mean"):
+            return f"def f(references, predictions):\n    {body}\n", {"metrics": f"{{metric: !function utils.f, aggregation: {aggregation}}}"}
+
+        place = r"task 'coded', document \d+: filter pipeline 'mine', step 1 \(custom\): the function '.*utils.f': "
+        for (code, keys), expected in (
+                (filtered("return resps[0][99]"), place + r"IndexError: .*utils.py:2"),
+                (filtered("pass"), place + "TypeError: the filter gives None, expected a list"),
+                (filtered("return resps + resps"), place + "ValueError: the filter gives 2 lists of responses for 1 documents"),
+                (filtered("return [(1,) for _ in resps]"), place + "TypeError: .* of type tuple"),
+                (filtered("return resps", "{function: !function utils.f, k: 1}"), "TypeError: f.. got an unexpected keyword argument 'k'"),
+                (filtered("return resps", "{function: !function utils.f, k: !function utils.g}"), "has a setting that is a function"),
+                (metric("return 'good'"), r"task 'coded', document \d+: the function '.*utils.f': TypeError: the metric gives 'good' of type str"),
+                (metric("return None"), "TypeError: the metric gives None of type NoneType, expected a number"),
+                (metric("return references[7]"), r"IndexError: .*utils.py:2"),
+                (metric("return 1", "f1"), "metric 'f', the function '.*utils.f': found 1, expected a pair of numbers"),
+                (metric("import subprocess\n    try: subprocess.run('x')\n    except OSError: return 0"), "tries to start a program"),
+                (("def g(references, predictions): return 1\nf = g\n", metric("")[1]), "the function '.*utils.f' calls itself 'g'"),
+                (("f = 5\n", metric("")[1]), "is no function")):
+            with self.subTest(code=code, **keys):
+                self.write_task(code, **keys)
+                self.assertRegex(self.run_failed(), expected)
+        code, keys = metric("return 1")
+        self.write_task(code, unsafe_code="true", **keys)
+        self.assertIn("the function runs the model's code, and task code may start no program", self.run_failed())
+        self.write_task(code, metrics="{metric: !function utils.f, aggregation: mean}, {metric: f, aggregation: mean}")
+        self.assertIn("metric_list has 2 metrics with the name 'f'", self.run_failed())
+        code, keys = filtered("return resps")
+        self.write_task(code, kind="multiple_choice", doc_to_choice="['a', 'b']", doc_to_target="1", **{**keys, "metrics": "{metric: acc}"})
+        self.assertIn("which is served only for generate_until", self.run_failed())
+
+    def test_without_leave_filters_and_metrics_are_refused(self):
+        self.write_task("def f(references, predictions): return 0\n", metrics="{metric: !function utils.f, aggregation: mean}")
+        said = self.run_failed(task_code=None)
+        self.assertIn(f"the function 'f' of {self.tasks}/utils.py is not known as a metric", said)
+        self.assertIn("--allow-task-code", said)
+        self.write_filtered()
+        said = self.run_failed(task_code=None)
+        self.assertIn(f"the function 'marked' of {self.tasks}/utils.py is not known as a filter", said)
+        self.assertIn("--allow-task-code", said)
+
     def test_without_leave_an_aggregation_is_refused(self):
         self.write_task("def f(items): return 0\n", metrics="{metric: exact_match, aggregation: !function utils.f}")
         said = self.run_failed(task_code=None)

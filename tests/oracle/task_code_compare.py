@@ -169,6 +169,68 @@ def agieval_words(draw):
             "choices": [f"({c}){text(draw, 1, 3)}" for c in "ABCDE"], "gold": [draw.randrange(5)], "passage": text(draw)}
 
 
+# Tasks with filters or metrics of their own, and with pairs of gold answer and response.
+def bbh(targets):
+    return lambda draw: {"input": f"{text(draw, 5, 10)} List: {text(draw, 2, 4)}", "target": draw.choice(targets)}
+
+
+def kormedmcqa(draw):
+    return {"question": text(draw), **{letter: text(draw, 1, 3) for letter in "ABCDE"}, "answer": draw.randint(1, 5)}
+
+
+def afriqa(draw):
+    return {"question_lang": text(draw) + "?", "context": text(draw, 10, 20), "answer_pivot": text(draw, 1, 2)}
+
+
+def masakhaner(draw):
+    entities = [f"{draw.choice(['PER', 'LOC'])}: {text(draw, 1, 2)}" for _ in range(draw.randrange(3))]
+    return {"text": text(draw), "target": " $ ".join(entities) or "none"}
+
+
+def masakhapos(draw):
+    words = text(draw).split()
+    return {"tokens": words, "upos": [draw.randrange(18) for _ in words]}
+
+
+def multirc_t5(draw):
+    return {"paragraph": text(draw, 8, 15), "question": text(draw), "answer": text(draw, 1, 3), "label": draw.randrange(2),
+            "idx": {"paragraph": 0, "question": draw.randrange(4), "answer": 0}}
+
+
+def record_t5(draw):
+    return {**record(draw), "idx": {"passage": draw.randrange(3), "query": draw.randrange(3)}}
+
+
+def french(draw):
+    return {"context": text(draw, 8, 15), "question": text(draw) + "?", "answers": {"text": [text(draw, 1, 3)] * draw.randrange(2)},
+            "is_impossible": False}
+
+
+def trivia(draw):
+    return {"Question": text(draw) + "?", "Answer": text(draw, 1, 2)}
+
+
+def qasper(draw):
+    blob = lambda: {"unanswerable": False, "yes_no": None, "free_form_answer": text(draw), "extractive_spans": []}
+    return {"title": text(draw), "abstract": text(draw, 8, 15),
+            "qas": {"question": [text(draw)], "answers": [{"answer": [blob()]}]}}
+
+
+def lingoly(draw):
+    parts = [{"questionpart_n": str(i), "question": text(draw), "answer": draw.choice([text(draw, 1, 2), "['a', 'b']", ""])}
+             for i in range(draw.randint(1, 3))]
+    return {"questions": json.dumps([{"prompt": text(draw), "subprompts": parts}]), "preamble": text(draw), "context": text(draw),
+            "overall_question_n": draw.randrange(9)}
+
+
+def jsonschema(draw):
+    return {"json_schema": json.dumps({"type": "object", "properties": {text(draw, 1, 1): {"type": "string"}}}), "unique_id": "x"}
+
+
+def darija(draw):
+    return {"messages": [{"content": text(draw), "role": "user"}, {"content": text(draw), "role": "assistant"}], "direction": "ar_dr"}
+
+
 # task: what makes its rows
 TASKS = {
     "hellaswag": hellaswag, "winogrande": winogrande, "race": race, "drop": drop, "wikitext": wikitext,
@@ -179,11 +241,29 @@ TASKS = {
     "esbbq_age": esbbq, "evalita-mp_sa_prompt-4": evalita_sa, "evalita-mp_ner_adg_p1": evalita_ner, "evalita-mp_ls_prompt-1": evalita_ls,
     "norec_sentence_p0": norec, "kobest_boolq": kobest_boolq, "afrisenti_amh_prompt_1": afrisenti,
     "option_order_robustness_agieval_aqua_rat": agieval_words,
+    "bbh_zeroshot_snarks": bbh(["(A)", "(B)"]), "bbh_zeroshot_web_of_lies": bbh(["yes", "no"]),
+    "bbh_cot_zeroshot_object_counting": bbh(["3", "12", "40"]), "bbh_cot_zeroshot_word_sorting": bbh(["a an red", "blue tall"]),
+    "kormedmcqa_doctor": kormedmcqa, "afriqa_bem_prompt_1": afriqa, "masakhaner_am_prompt_1": masakhaner,
+    "masakhapos_bam_prompt_1": masakhapos, "super_glue-multirc-t5-prompt": multirc_t5, "super_glue-record-t5-prompt": record_t5,
+    "super_glue-cb-t5-prompt": cb, "french_bench_fquadv2_hasAns": french, "french_bench_trivia": trivia, "qasper_freeform": qasper,
+    "lingoly_context": lingoly, "jsonschema_bench_easy": jsonschema, "transliteration_ar_dr": darija,
 }
 
 
 # Settings in place of a task's own: its context is longer than that of a small checkpoint.
-SETTINGS = {"mmlu_pro_law": ["generation_kwargs: {until: ['Question:'], max_gen_toks: 32}"]}
+SHORT = "generation_kwargs: {until: ['</s>'], max_gen_toks: 24, do_sample: false}"
+SETTINGS = {"mmlu_pro_law": ["generation_kwargs: {until: ['Question:'], max_gen_toks: 32}"],
+            "jsonschema_bench_easy": [SHORT, "num_fewshot: 0"],
+            # the metrics that need no model from the hub
+            "french_bench_fquadv2_hasAns": ["metric_list: [{metric: !function utils.exact, aggregation: mean, higher_is_better: true}, "
+                                            "{metric: !function utils.f1, aggregation: mean, higher_is_better: true}]"],
+            "french_bench_trivia": ["metric_list: [{metric: !function utils.exact, aggregation: mean, higher_is_better: true}, "
+                                    "{metric: !function utils.is_included, aggregation: mean, higher_is_better: true}]"],
+            "transliteration_ar_dr": ["metric_list: [{metric: bleu}, {metric: chrf}]", SHORT, "process_docs: null"],
+            **{name: [SHORT] for name in ("bbh_zeroshot_snarks", "bbh_zeroshot_web_of_lies", "bbh_cot_zeroshot_object_counting",
+                                          "bbh_cot_zeroshot_word_sorting", "kormedmcqa_doctor", "masakhaner_am_prompt_1",
+                                          "masakhapos_bam_prompt_1", "super_glue-multirc-t5-prompt", "super_glue-record-t5-prompt",
+                                          "super_glue-cb-t5-prompt", "qasper_freeform", "lingoly_context")}}
 
 
 def made_up(folder, name, row, splits):
@@ -251,6 +331,10 @@ def near(a, b):
     return a == b
 
 
+def is_text(value):
+    return all(map(is_text, value)) if isinstance(value, list) else isinstance(value, str)
+
+
 def differences(name, theirs, ours):
     results, samples = ours
     for key, value in theirs["results"][name].items():
@@ -265,6 +349,8 @@ def differences(name, theirs, ours):
         yours = [list(arguments.values()) if isinstance(arguments, dict) else list(arguments) for arguments in yours]
         if [arguments[0] for arguments in mine] != [arguments[0] for arguments in yours]:
             yield f"document {one['doc_id']}, prompt: harness {mine[0][0]!r}, evald {yours[0][0]!r}"
+        if is_text(one["resps"]) and json.loads(json.dumps(one["filtered_resps"])) != other["filtered_resps"]:
+            yield f"document {one['doc_id']}, filtered: harness {one['filtered_resps']}, evald {other['filtered_resps']}"
         for metric in one["metrics"]:
             if not near(one[metric], other.get(metric)):
                 yield f"document {one['doc_id']}, {metric}: harness {one[metric]}, evald {other.get(metric)}"

@@ -13,8 +13,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RUNTIME = ROOT / "task_code" / "runtime"
 GOLDEN = ROOT / "tests" / "golden" / "task_code" / "rows.json"
+GENERATED = ROOT / "tests" / "golden" / "metrics" / "generated.json"
 sys.path.insert(0, str(RUNTIME))
-from evald_task import rows  # noqa: E402
+from evald_task import metrics, rows  # noqa: E402
 from row_operations import DRAWN, OPERATIONS, shown  # noqa: E402
 
 try:
@@ -51,6 +52,31 @@ class Rows(unittest.TestCase):
             table["b"]
 
 
+class Metrics(unittest.TestCase):
+    def test_values_are_the_harness_s(self):
+        golden = json.loads(GENERATED.read_text())
+        functions, equal = {}, 0
+        exec(golden["own"], functions)
+        for case in golden["cases"]:
+            metric = case["metrics"][0]
+            if "function" not in metric:
+                continue  # tests/unit/metrics/generated_test.cc
+            gold, result, several = case["gold"], case["result"], case["several"]
+            if not several and type(gold) is not type(result) and not isinstance(result, list):
+                if not isinstance(result, str):
+                    continue  # evald casts the gold answer to text alone
+                gold = str(gold)
+            try:
+                value = metrics.value_of(functions[metric["metric"]], metric["metric"], gold, result, metric["kwargs"], several)
+            except Exception as error:
+                self.assertEqual(type(error).__name__, case.get("error"), case)
+                continue
+            found = value if isinstance(value, dict) else {metric["metric"]: value}
+            self.assertEqual(json.dumps(found), json.dumps(case.get("values")), case)
+            equal += 1
+        self.assertGreater(equal, 200)
+
+
 class Process:
     """A process of the runtime, started and asked as evald does, but outside of a sandbox."""
 
@@ -61,7 +87,7 @@ class Process:
         self.folder = folder
         self.process = subprocess.Popen(
             [sys.executable, "-S", "-s", "-B", "-c", (RUNTIME / "start.py").read_text(),
-             json.dumps(site.getsitepackages()), json.dumps(texts), str(theirs.fileno())],
+             json.dumps(site.getsitepackages()), json.dumps(texts), str(theirs.fileno()), "boxed"],
             pass_fds=(theirs.fileno(),), stderr=subprocess.PIPE, text=True, env={"TMPDIR": folder.name})
         theirs.close()
         self.channel = ours.makefile("rw")
@@ -216,27 +242,165 @@ class Calls(unittest.TestCase):
             values = self.ask("process_results", function=function, documents=[[{}]], results=[results], form=form)["values"]
             self.assertEqual(values, [[{"shown": shown}, {}]])
 
+    FILTERS = """
+        from lm_eval.filters.extraction import RegexFilter
+        def upper(resps, docs):
+            return [[text.upper() + str(doc["n"]) for text in texts] for texts, doc in zip(resps, docs)]
+        class Numbers(RegexFilter):
+            def __init__(self, ending, **settings):
+                super().__init__(**settings)
+                self.ending = ending
+            def apply(self, resps, docs):
+                return map(lambda texts: [text + self.ending for text in texts], super().apply(resps, docs))
+        def kind(resps, docs):
+            return [type(resps).__name__ for _ in resps]
+        def drawn(resps, docs):
+            import random
+            return [random.random() for _ in resps]
+        def counted(resps, docs):
+            return [len(docs) for _ in resps]
+        """
+
+    def filtered(self, name, responses, document=None, custom=True, lazy=False, **settings):
+        return self.ask("filter", function=self.load(name), custom=custom, settings=settings, responses=responses,
+                        document=[document or {"n": 1}], lazy=lazy)
+
     def test_a_filter_is_a_function_or_a_class(self):
+        self.write(self.FILTERS)
+        self.assertEqual(self.filtered("utils.upper", ["a 12", "b"]), {"left": ["A 121", "B1"], "lazy": False})
+        numbers = self.filtered("utils.Numbers", ["a 3 4", "b"], custom=False, ending="!", regex_pattern=r"(\d+)", group_select=-1)
+        self.assertEqual(numbers, {"left": ["4!", "[invalid]!"], "lazy": True})
+        self.assertEqual([self.filtered("utils.kind", ["a"], lazy=lazy)["left"] for lazy in (False, True)], ["list", "map"])
+        self.assertEqual(self.filtered("utils.drawn", ["a"]), self.filtered("utils.drawn", ["b"]))  # by the document
+        self.assertNotEqual(self.filtered("utils.drawn", ["a"]), self.filtered("utils.drawn", ["a"], {"n": 2}))
+
+    def test_what_is_no_result_of_a_filter_is_refused(self):
+        for code, custom, message in (
+                ("def f(resps, docs): return resps[:0]", True, "0 lists of responses for 1 documents"),
+                ("def f(resps, docs): pass", True, "gives None, expected a list with an entry for each document"),
+                ("def f(resps, docs): return tuple(resps)", True, "of type tuple, expected a list or an iterator"),
+                ("def f(resps, docs): return [('a',)]", True, "('a',) of type tuple for a document"),
+                ("def f(resps, docs): return [[float('nan')]]", True, "[nan] of type list for a document"),
+                ("def f(resps, docs): return (map(str, texts) for texts in resps)", True, "of type map for a document"),
+                ("def f(resps, docs): return resps", False, "missing 2 required positional arguments"),
+                ("def f(**settings): return settings", False, "has no attribute 'apply'")):
+            with self.subTest(code=code):
+                self.setUp()
+                self.write(code + "\n")
+                fault = self.fault("filter", function=self.load("utils.f"), custom=custom, settings={}, responses=["a"], document=[{}],
+                                   lazy=False)
+                self.assertIn(message, fault["message"])
+
+    def checked(self, name, items, custom=True, **settings):
+        number = self.ask("items", values=[{"doc_id": i, "document": [{"n": i}], "given": given, "left": left}
+                                           for i, (given, left) in enumerate(items)])["items"]
+        return self.ask("check_filter", function=self.load(name), custom=custom, settings=settings, items=number, lazy=False, seed=1)
+
+    def test_a_filter_gives_the_same_for_all_documents_together(self):
+        self.write(self.FILTERS)
+        self.assertEqual(self.checked("utils.upper", [(["a"], ["A0"]), (["b"], ["B1"])]), {})
+        self.assertEqual(self.checked("utils.upper", [(["a"], ["A0"]), (["b"], ["B"])]),
+                         {"document": 1, "alone": "['B']", "together": "['B1']"})
+        self.assertEqual(self.checked("utils.counted", [([], 1), ([], 1)]), {"document": 0, "alone": "1", "together": "2"})
+        self.assertEqual(self.checked("utils.counted", [([], True)]), {"document": 0, "alone": "True", "together": "1"})
+
+    METRICS = """
+        def near(predictions, references, least=1):
+            return float(predictions[0].startswith(references[0][:least]))
+        def pair(items):
+            return items
+        def own(references, predictions):
+            return {"own": len(predictions[0])}
+        def exact_match(references, predictions):
+            return {"exact_match": sum(a == b for a, b in zip(references, predictions)) / len(references)}
+        """
+
+    def scored(self, name, gold, result, several=False, takes="number", **settings):
+        return self.ask("metric", function=self.load(name), name=name.split(".")[1], gold=gold, result=result, settings=settings,
+                        several=several, takes=takes)["value"]
+
+    def test_a_metric_is_called_as_the_harness_calls_it(self):
+        self.write(self.METRICS)
+        self.assertEqual(self.scored("utils.near", "abc", "abx"), [1.0])
+        self.assertEqual(self.scored("utils.near", "abc", "abx", least=3), [0.0])
+        self.assertEqual(self.scored("utils.own", "abc", "abx"), [3])
+        self.assertEqual(self.scored("utils.pair", "abc", "abx", takes="function"), [["abc", "abx"]])  # a list, as in the harness
+        self.assertEqual(self.scored("utils.pair", "abc", "abx", takes="function", least=3), [["abc", "abx"]])
+        for golds, result, value in ((["x", "a"], "a", 1.0), (["x"], "a", 0.0), ([], "a", 0.0)):
+            self.assertEqual(self.scored("utils.near", golds, result, several=True), [value])
+        self.assertEqual(self.scored("utils.pair", ["x"], "a", several=True), [1.0])
+        self.assertEqual(self.scored("utils.pair", [], "a", several=True), [0.0])
+        self.assertEqual(self.scored("utils.exact_match", ["x", "a"], "a", several=True), [1.0])
+        self.assertEqual(self.scored("utils.exact_match", "a", "a"), [1.0])
+
+    def test_values_of_a_metric_fit_its_aggregation(self):
+        for value, takes, found in (("1.5", "number", [1.5]), ("True", "number", [True]), ("float('nan')", "number", ["nan"]),
+                                    ("(1, 0)", "any", [[1, 0]]), ("{'f': 2}", "number", [2]),
+                                    ("'text'", "number", "'text' of type str, expected a number"),
+                                    ("None", "number", "None of type NoneType, expected a number"),
+                                    ("1 << 70", "number", "of type int, expected a number"), ("[1]", "number", "of type list, expected a number"),
+                                    ("1j", "number", "of type complex, expected a number"),
+                                    ("{'f': 2, 'g': 3}", "number", "a mapping of ['f', 'g'], expected a value, or a mapping with the one key 'f'")):
+            with self.subTest(value=value):
+                self.setUp()
+                self.write(f"def f(references, predictions): return {value}\n")
+                call = {"function": self.load("utils.f"), "name": "f", "gold": "a", "result": "b", "settings": {}, "several": False,
+                        "takes": takes}
+                if isinstance(found, list):
+                    self.assertEqual(self.ask("metric", **call)["value"], found)
+                else:
+                    self.assertIn(found, self.fault("metric", **call)["message"])
+
+    @unittest.skipUnless("numpy" in sys.modules, "numpy is not installed for this Python")
+    def test_numbers_of_numpy_with_fewer_bits_are_refused(self):
+        self.write("import numpy\ndef wide(references, predictions): return numpy.float64(0.1)\n"
+                   "def yes(references, predictions): return numpy.bool_(True)\n"
+                   "def narrow(references, predictions): return numpy.float32(0.1)\n")
+        self.assertEqual(self.scored("utils.wide", "a", "b"), [0.1])
+        self.assertEqual(self.scored("utils.yes", "a", "b"), [True])
+        fault = self.fault("metric", function=self.load("utils.narrow"), name="narrow", gold="a", result="b", settings={}, several=False,
+                           takes="number")
+        self.assertIn("of type float32, expected a number", fault["message"])
+
+    def test_a_function_that_tries_to_start_a_program_gives_no_score(self):
         self.write("""
-            from lm_eval.filters.extraction import RegexFilter
-            def upper(resps, docs):
-                return [[text.upper() + str(doc["n"]) for text in texts] for texts, doc in zip(resps, docs)]
-            class Numbers(RegexFilter):
-                def __init__(self, ending, **settings):
-                    super().__init__(**settings)
-                    self.ending = ending
-                def apply(self, resps, docs):
-                    return map(lambda texts: [text + self.ending for text in texts], super().apply(resps, docs))
-            def short(resps, docs):
-                return resps[:1]
+            import importlib.abc, importlib.machinery, subprocess, sys
+            class Looks(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+                def find_spec(self, name, path=None, target=None):
+                    return importlib.machinery.ModuleSpec(name, self) if name == "looks" else None
+                def create_module(self, spec):
+                    return None
+                def exec_module(self, module):
+                    hidden([], [])
+            def hidden(references, predictions):
+                try:
+                    subprocess.run(["no_such_program"], check=True)
+                    return 1
+                except Exception:
+                    return 0
+            def other(references, predictions):
+                return 1
+            def results(doc, results):
+                return {"x": hidden([], [])}
+            def loaded(items):
+                sys.meta_path.insert(0, Looks())
+                import looks
+                return len(items)
             """)
-        documents, responses = [[{"n": 1}], [{"n": 2}]], [[["a 12", "b"]], [["c 3 4"]]]
-        ask = lambda name, **settings: self.ask("filter", function=self.load(name), responses=responses, documents=documents,
-                                                settings=settings)["values"]
-        self.assertEqual(ask("utils.upper"), [[["A 121", "B1"]], [["C 3 42"]]])
-        self.assertEqual(ask("utils.Numbers", ending="!", regex_pattern=r"(\d+)", group_select=-1), [[["12!", "[invalid]!"]], [["4!"]]])
-        wrong = self.fault("filter", function=self.load("utils.short"), responses=responses, documents=documents, settings={})
-        self.assertIn("1 lists of responses for 2 documents", wrong["message"])
+        fault = self.fault("metric", function=self.load("utils.hidden"), name="hidden", gold="a", result="b", settings={}, several=False,
+                           takes="number")
+        self.assertRegex(fault["message"], "tries to start a program .*no_such_program.*, which task code may not")
+        self.assertEqual(self.scored("utils.other", "a", "b"), [1])
+        fault = self.fault("process_results", function=self.load("utils.results"), documents=[[{}]], results=[["a"]], form="texts")
+        self.assertIn("tries to start a program", fault["message"])
+        self.assertEqual(self.aggregated("utils.loaded", [[1], [2]]), 2)  # modules may look for programs while they are imported
+
+    def test_a_metric_has_the_name_of_its_function(self):
+        self.write("def first(references, predictions): return 1\nsecond = first\n")
+        self.assertEqual(self.ask("load", **dict(zip(("folder", "name"), self.load("utils.second"))), seed=1)["name"], "first")
+        fault = self.fault("metric", function=self.load("utils.second"), name="second", gold="a", result="b", settings={}, several=False,
+                           takes="number")
+        self.assertIn("the function calls itself 'first'", fault["message"])
 
     def test_a_fault_names_file_line_and_document(self):
         folder = self.write("""

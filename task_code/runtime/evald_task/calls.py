@@ -1,9 +1,8 @@
 """The calls that evald makes (docs/task-code.md). Each takes the members of a message and gives those of the answer."""
-import inspect
 import json
 import zlib
 
-from . import functions
+from . import filters, functions, metrics
 from .items import items_of, known_aggregation
 from .table_files import FileTable
 from .tables import Table, dataset_of, packed_until_full
@@ -36,6 +35,7 @@ class Calls:
         self.tables = {}
         self.next_table = 1
         self.items = {}
+        self.next_items = 0
 
     def named(self, name):
         call = getattr(self, "do_" + name, None)
@@ -52,7 +52,8 @@ class Calls:
             functions.seed(seed)
             self.functions[folder, name] = functions.load_function(folder, name, self.files)
         function = self.functions[folder, name]
-        return {"callable": callable(function), "aggregation": known_aggregation(function)}
+        return {"callable": callable(function), "aggregation": known_aggregation(function),
+                "name": str(getattr(function, "__name__", ""))}
 
     def do_roots(self, folders):
         """Folders of task files: modules in them can be imported as lm_eval.tasks, as those of lm_eval/tasks can."""
@@ -134,27 +135,29 @@ class Calls:
 
         return {"values": [metrics_of(value, keep) for value in self.each(score, zip(documents, results))]}
 
-    def do_filter(self, function, responses, documents, settings):
-        """A step of a filter pipeline over many documents: a function of (responses, documents), or a Filter's class."""
-        step = self.function(function)
-        documents = [unpack(document) for document in documents]
-        responses = [unpack(one) for one in responses]
-        if inspect.isclass(step):
-            step = step(**settings).apply
-        filtered = list(step(responses, documents))
-        if len(filtered) != len(responses):
-            raise ValueError(f"the filter gives {len(filtered)} lists of responses for {len(responses)} documents")
-        return {"values": [pack(list(one) if isinstance(one, (map, filter)) else one) for one in filtered]}
+    def do_filter(self, function, custom, settings, responses, document, lazy):
+        """A step of a filter pipeline for one document: a function of (responses, documents) if `custom`, else a Filter's
+        class. `lazy`: the step gets an iterator. Draws at random with a seed that depends on the document alone."""
+        functions.seed(zlib.crc32(json.dumps(document).encode()))
+        filtered, lazy = filters.run(self.function(function), custom, settings, [responses], [unpack(document)], lazy)
+        return {"left": filtered[0], "lazy": lazy}
 
-    def do_metric(self, function, arguments, settings):
+    def do_check_filter(self, function, custom, settings, items, lazy, seed):
+        """The same for all documents in one call: where it gives something else than for one document after another."""
+        functions.seed(seed)
+        return filters.first_difference(self.function(function), custom, settings, lazy, self.items.pop(items))
+
+    def do_metric(self, function, name, gold, result, settings, several, takes):
+        """The metric of one document. `several`: the gold answer is a list of them."""
         call = self.function(function)
-        values = self.each(lambda one: call(**unpack(one), **settings), arguments)
-        return {"values": [pack(value) for value in values]}
+        metrics.check_name(call, name)
+        functions.seed(zlib.crc32(json.dumps([gold, result]).encode()))
+        return {"value": metrics.scored(call, name, gold, result, settings, several, takes)}
 
     def do_items(self, values, items=None):
-        """Adds packed values to a list of them, or begins one."""
+        """Adds values to a list of them, or begins one."""
         if items is None:
-            items = len(self.items)
+            items, self.next_items = self.next_items, self.next_items + 1
             self.items[items] = []
         self.items[items].extend(values)
         return {"items": items}

@@ -116,6 +116,9 @@ TEST(SampleMetrics, ATaskIsRefusedIfItsSamplesCannotBeScoredApart) {
   voting.filters[1].steps.insert(voting.filters[1].steps.begin(),
                                  FilterStep{"majority_vote", Json::object()});
   EXPECT_THAT(refusal(voting), HasSubstr("'flexible' has majority_vote"));
+  voting.filters[1].steps[0] = {"!function /t/utils.F", Json::object()};
+  voting.sources["code"] = Json::object();  // its functions may run
+  EXPECT_THAT(refusal(voting), HasSubstr("'flexible' has the function '/t/utils.F'"));
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ TEST_F(TaskCodeTest, AggregationsGetValuesAsTheyWere) {
   REQUIRE_CODE(scoring);
   scoring->Load(Function("f"), 1);
   const auto aggregating = Start(text);  // scores are aggregated in another process
-  EXPECT_EQ(aggregating->Load(Function("g"), 1), "");
+  EXPECT_EQ(aggregating->Load(Function("g"), 1).aggregation, "");
   TaskCode::Items items;
   for (const char* answer : {"a", "b", "c"}) {
     const TaskCode::Metrics metrics =
@@ -98,6 +98,70 @@ TEST_F(TaskCodeTest, AggregationsGetValuesAsTheyWere) {
     aggregating->AddItems(Function("g"), Json::array({packed}), &items);
   }
   EXPECT_EQ(aggregating->Aggregate(Function("g"), items, "", 1), "abc");
+}
+
+TEST_F(TaskCodeTest, FiltersOneDocumentAndChecksAll) {
+  const auto code = Start(
+      "def f(resps, docs):\n"
+      "    return [[t + str(d['n']) + type(resps).__name__ for t in r] for r, d in zip(resps, "
+      "docs)]\n"
+      "class Count:\n"
+      "    def __init__(self, word): self.word = word\n"
+      "    def apply(self, resps, docs): return ([self.word * len(docs)] for _ in docs)\n");
+  REQUIRE_CODE(code);
+  for (const char* name : {"f", "Count"}) EXPECT_EQ(code->Load(Function(name), 1).name, name);
+  TaskCode::FilterStep step{.custom = true};
+  TaskCode::Filtered filtered =
+      code->Filter(Function("f"), step, Json::array({"a"}), {{"n", 3}}, nullptr);
+  EXPECT_EQ(filtered.responses, Json::array({"a3list"}));
+  EXPECT_FALSE(filtered.lazy);
+  step = {.settings = {{"word", "x"}}, .lazy = true};
+  filtered = code->Filter(Function("Count"), step, Json::array({"a"}), {{"n", 3}}, nullptr);
+  EXPECT_EQ(filtered.responses, Json::array({"x"}));
+  EXPECT_TRUE(filtered.lazy);
+  const auto check = [&](const std::vector<int64_t>& documents) {
+    TaskCode::Items items;
+    for (const int64_t document : documents) {
+      code->AddItems(Function("Count"),
+                     Json::array({{{"doc_id", document},
+                                   {"document", PackedDocument({{"n", 3}}, nullptr)},
+                                   {"given", {"a"}},
+                                   {"left", {"x"}}}}),
+                     &items);
+    }
+    return code->CheckFilter(Function("Count"), step, items, 1);
+  };
+  EXPECT_FALSE(check({4}));
+  const auto differs = check({4, 9});
+  ASSERT_TRUE(differs);
+  EXPECT_EQ(differs->document, 4);
+  EXPECT_EQ(differs->alone, "['x']");
+  EXPECT_EQ(differs->together, "['xx']");
+}
+
+TEST_F(TaskCodeTest, CallsAMetricAndLetsNoProgramStart) {
+  const auto code = Start(
+      "import os\n"
+      "def f(references, predictions, k=0): return (references[0], len(predictions[0]) + k)\n"
+      "def g(references, predictions):\n"
+      "    try: os.fork()\n"
+      "    except OSError: return 0\n");
+  REQUIRE_CODE(code);
+  for (const char* name : {"f", "g"}) code->Load(Function(name), 1);
+  TaskCode::MetricStep step{
+      .name = "f", .settings = {{"k", 2}}, .takes = TaskCode::MetricStep::Takes::kFunction};
+  const Json value = code->Metric(Function("f"), step, "gold", "abc");
+  ASSERT_EQ(value.size(), 2u);  // a tuple, which JSON cannot hold
+  EXPECT_EQ(value[0], (Json{"gold", 5}));
+  step.takes = TaskCode::MetricStep::Takes::kNumber;
+  EXPECT_THAT(
+      CaughtText([&] { code->Metric(Function("f"), step, "gold", "abc"); }, ErrorKind::kInput),
+      HasSubstr("of type tuple, expected a number"));
+  step.name = "g";
+  step.settings = Json::object();
+  EXPECT_THAT(
+      CaughtText([&] { code->Metric(Function("g"), step, "gold", "abc"); }, ErrorKind::kInput),
+      HasSubstr("tries to start a program (os.fork)"));
 }
 
 TEST_F(TaskCodeTest, ACallThatIsStoppedEndsSoon) {
