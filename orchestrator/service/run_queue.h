@@ -42,7 +42,9 @@ struct QueuedRun {
   /// It is at work, but no device that could compute for it has been there for a while, for example
   /// because a host is away. It then takes no place from others.
   bool stranded = false;
-  /// Its documents are scored, and only aggregations are left. It then takes no place from others.
+  /// Since when its documents are scored, and only aggregations are left (monotonic); 0: not so
+  int64_t aggregates_us = 0;
+  /// It has been so for a while. It then takes no place from others.
   bool aggregating = false;
   std::vector<RunService::Done<Json>> resumes;  ///< callers who wait for its end to resume it
 
@@ -61,7 +63,7 @@ class RunQueue {
   /// The run to start next: the highest priority first, then users take turns, each with the oldest
   /// run first. A run has a place if fewer than `active_max` runs of at least its priority are at
   /// work, or, for a user without a run at work, if these are runs of fewer than `active_max`
-  /// users. Stranded runs and those that only aggregate take no place. A user has at most twice
+  /// users. Stranded runs and those that have only aggregated for a while take no place. A user has at most twice
   /// `active_max` runs at work. A run for whose checkpoint there is no space is passed over, but
   /// only by kPassesMax runs that take space. After these, no run of its priority or lower takes
   /// space before it, as long as another user's run at work may release some.
