@@ -63,10 +63,10 @@ class RunQueue {
   /// The run to start next: the highest priority first, then users take turns, each with the oldest
   /// run first. A run has a place if fewer than `active_max` runs of at least its priority are at
   /// work, or, for a user without a run at work, if these are runs of fewer than `active_max`
-  /// users. Stranded runs and those that have only aggregated for a while take no place. A user has at most twice
-  /// `active_max` runs at work. A run for whose checkpoint there is no space is passed over, but
-  /// only by kPassesMax runs that take space. After these, no run of its priority or lower takes
-  /// space before it, as long as another user's run at work may release some.
+  /// users. Stranded runs and those that have only aggregated for a while take no place. A user has
+  /// at most twice `active_max` runs at work. A run for whose checkpoint there is no space is
+  /// passed over, but only by kPassesMax runs that take space. After these, no run of its priority
+  /// or lower takes space before it, as long as another user's run at work may release some.
   QueuedRun* Next(int active_max);
   static constexpr int kPassesMax = 16;
   /// Notes that the run starts: it has passed over the runs without space.

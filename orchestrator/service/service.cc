@@ -155,8 +155,10 @@ void Service::Tick() {
     if (run.state == "preparing" && run.evaluation->planned()) SetState(&run, "running");
     const int64_t no_device_us = run.evaluation->no_device_us();
     run.stranded = no_device_us != 0 && now - no_device_us > kStrandedMicros;
-    if (!run.evaluation->only_aggregates()) run.aggregates_us = 0;
-    else if (run.aggregates_us == 0) run.aggregates_us = now;
+    if (!run.evaluation->only_aggregates())
+      run.aggregates_us = 0;
+    else if (run.aggregates_us == 0)
+      run.aggregates_us = now;
     run.aggregating = run.aggregates_us != 0 && now - run.aggregates_us > kStrandedMicros;
     const std::shared_ptr<const Json> resource = Shown(run);
     ShownRun& shown = shown_[number];
