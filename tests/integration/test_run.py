@@ -221,7 +221,9 @@ class Run(EvaldCase):
         temporary = self.folder / "tmp"
         temporary.mkdir()
         self.run_done(self.write_config(), env=dict(os.environ, TMPDIR=str(temporary)))
-        self.assertEqual(list(temporary.iterdir()), [])
+        sockets = temporary / f"evald-{os.getuid()}"  # shared by all of this user's programs, and so never removed
+        self.assertEqual(list(temporary.iterdir()), [sockets])
+        self.assertEqual(list(sockets.iterdir()), [])
 
 
 if __name__ == "__main__":
