@@ -43,6 +43,25 @@ std::optional<fs::path> SnapshotIn(const fs::path& cached, const ReadRoots& root
 
 // ---- README.md
 
+// Where the set of characters ends that begins at `at`; npos if "[" is a character like any other.
+size_t EndOfSet(std::string_view pattern, size_t at) {
+  const size_t first = at + (pattern.substr(at + 1).starts_with('!') ? 2 : 1);
+  return pattern.find(']', first + 1);
+}
+
+// Whether a character is in a set such as "ab", "a-c" or "!a".
+bool IsInSet(std::string_view set, char c) {
+  const bool others = set.starts_with('!');
+  if (others) set.remove_prefix(1);
+  bool found = false;
+  for (size_t i = 0; i < set.size() && !found; ++i) {
+    const bool range = i + 2 < set.size() && set[i + 1] == '-';
+    found = range ? set[i] <= c && c <= set[i + 2] : set[i] == c;
+    if (range) i += 2;
+  }
+  return found != others && (c != '/' || !others);
+}
+
 std::string NameOfConfig(const Json& config) {
   const std::string name = TextOf(config, "config_name");
   return name.empty() ? "default" : name;
@@ -94,8 +113,12 @@ std::vector<FolderSplit> PatternsBySplit(const ReadFolder& folder, const Json& d
 }
 
 std::vector<FolderSplit> SplitsOfConfig(const ReadFolder& folder, const Json& config) {
-  const std::string below = TextOf(config, "data_dir");
-  const std::string base = below.empty() ? "" : fs::path(below + "/").lexically_normal().string();
+  std::string below = TextOf(config, "data_dir");
+  if (!below.empty()) below = fs::path(below).lexically_normal().string();
+  if (below == "." || below == "./") below.clear();
+  if (below.starts_with("..") || below.starts_with('/'))
+    Refuse(folder, fmt::format("README.md: configs: data_dir {} leads out of the folder", below));
+  const std::string base = below.empty() || below.ends_with('/') ? below : below + "/";
   if (!config.contains("data_files")) {
     std::vector<FolderSplit> splits = SplitsOfFolder(folder.Folder(below.empty() ? "." : below));
     for (FolderSplit& split : splits)
@@ -134,7 +157,9 @@ std::vector<FolderSplit> SavedSplits(const ReadFolder& folder) {
   const Json dict = ParseJson(folder.Read(kDict, kStateBytesMax), (folder / kDict).string());
   std::vector<FolderSplit> splits;
   for (const auto& split : Field<std::vector<std::string>>(dict, "splits", kDict))
-    splits.push_back({split, SavedFiles(folder, split + "/")});
+    if (std::none_of(splits.begin(), splits.end(),
+                     [&](const FolderSplit& other) { return other.name == split; }))
+      splits.push_back({split, SavedFiles(folder, split + "/")});
   return splits;
 }
 
@@ -190,7 +215,7 @@ bool MatchesPattern(std::string_view pattern, std::string_view path) {
     std::fill(next.begin(), next.end(), 0);
     const char c = pattern[at];
     const bool any = pattern.substr(at).starts_with("**");
-    const size_t close = c == '[' ? pattern.find(']', at + 2) : std::string_view::npos;
+    const size_t close = c == '[' ? EndOfSet(pattern, at) : std::string_view::npos;
     if (c == '*') {
       bool on = false;  // whether the star began at this character or before
       for (size_t i = 0; i <= path.size(); ++i) {
@@ -209,14 +234,15 @@ bool MatchesPattern(std::string_view pattern, std::string_view path) {
         }
       }
     } else {
-      const std::string_view set = close == std::string_view::npos
-                                       ? pattern.substr(at, 1)
-                                       : pattern.substr(at + 1, close - at - 1);
+      const bool is_set = close != std::string_view::npos;
+      const std::string_view set = is_set ? pattern.substr(at + 1, close - at - 1) : "";
       for (size_t i = 0; i < path.size(); ++i) {
-        const bool fits = c == '?' ? path[i] != '/' : set.find(path[i]) != std::string_view::npos;
+        const bool fits = is_set     ? IsInSet(set, path[i])
+                          : c == '?' ? path[i] != '/'
+                                     : path[i] == c;
         next[i + 1] = reached[i] != 0 && fits ? 1 : 0;
       }
-      if (close != std::string_view::npos) at = close;
+      if (is_set) at = close;
     }
     reached.swap(next);
   }

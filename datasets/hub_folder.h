@@ -28,8 +28,8 @@ std::optional<std::filesystem::path> FindHubFolder(const std::string& dataset,
 /// Throws Error(kInput) for a part that is not there, naming those that are.
 std::vector<FolderSplit> SplitsOfPart(const ReadFolder& folder, const std::string& part);
 
-/// Whether a pattern of `data_files` matches a path: `*` and `?` match no '/', `**` any text, and
-/// `[ab]` one of these characters.
+/// Whether a pattern of `data_files` matches a path: `*` and `?` match no '/', `**` any text,
+/// `[ab]` and `[a-c]` one of these characters, and `[!ab]` any other one.
 bool MatchesPattern(std::string_view pattern, std::string_view path);
 
 }  // namespace evald

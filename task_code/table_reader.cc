@@ -20,7 +20,8 @@ constexpr size_t kTableAnswerBytesMax = size_t{256} << 20;
 constexpr size_t kTablePieceBytes = size_t{1} << 20;
 constexpr size_t kTableMessageBytesMax = 1000;
 constexpr const char* kTableWho = "the process that reads the file";
-constexpr const char* kTableRemedy = "'limits.memory' sets how much memory the process may take";
+constexpr const char* kTableRemedy =
+    "compare the file with its source; 'limits.memory' sets how much memory the process may take";
 
 [[noreturn]] void ThrowTableFault(const std::string& name, const Json& fault,
                                   const std::string& python) {

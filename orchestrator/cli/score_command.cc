@@ -32,6 +32,7 @@ struct Flags {
   int processes = 0;
   bool unsafe = false;
   bool allow_task_code = false;
+  std::string task_python;
 };
 
 // A temporary folder, removed with its content.
@@ -66,6 +67,7 @@ EvalConfig ConfigFor(const Flags& flags, const fs::path& scratch) {
   if (!flags.data_dir.empty()) config.data_dir = fs::absolute(flags.data_dir);
   for (const std::string& dir : flags.task_dirs) config.task_dirs.push_back(fs::absolute(dir));
   if (flags.allow_task_code) config.task_code.allowed = TaskCodeOptions::Allowed::kBoxed;
+  if (!flags.task_python.empty()) config.task_code.python = flags.task_python;
   config.cache_dir = DefaultCacheDir();
   config.state_dir = scratch / "state";
   const EngineKind& engine = EngineOfEarlierAnswers();
@@ -180,6 +182,9 @@ void AddScore(Command app, const Common* common, Action* action) {
       .Positive();
   command.AddFlag("--allow-task-code", &flags->allow_task_code,
                   "Run the Python code of task files, in a sandbox");
+  command.AddOption("--task-python", &flags->task_python,
+                    "The Python that runs this code, and whose pyarrow reads tables")
+      .Metavar("PYTHON");
   command.AddFlag("--unsafe", &flags->unsafe, "Run the generations' code WITHOUT isolation");
   command.Footer(
       "\nExamples:\n  evald score --task humaneval --generations samples.jsonl --data-dir data\n"

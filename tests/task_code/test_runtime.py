@@ -282,6 +282,8 @@ class Calls(unittest.TestCase):
                 ("def f(resps, docs): return [('a',)]", True, "('a',) of type tuple for a document"),
                 ("def f(resps, docs): return [[float('nan')]]", True, "[nan] of type list for a document"),
                 ("def f(resps, docs): return (map(str, texts) for texts in resps)", True, "of type map for a document"),
+                ("def f(resps, docs):\n    for doc in docs: doc['seen'] = 1\n    return resps", True, "the filter changes the responses"),
+                ("def f(resps, docs):\n    for texts in resps: texts[0] = 'A'\n    return resps", True, "the filter changes the responses"),
                 ("def f(resps, docs): return resps", False, "missing 2 required positional arguments"),
                 ("def f(**settings): return settings", False, "has no attribute 'apply'")):
             with self.subTest(code=code):

@@ -15,7 +15,8 @@ def outcome_of(step, custom, settings):
 
 def run(step, custom, settings, responses, documents, lazy):
     """The filtered responses of each document, and whether they came as an iterator. Throws if there are not as many as
-    documents, or a value would not be the same after JSON."""
+    documents, if a value would not be the same after JSON, or if the filter changes what it gets."""
+    before = repr((responses, documents))
     filtered = outcome_of(step, custom, settings)(passed_on(responses, lazy), documents)
     if filtered is None:
         raise TypeError("the filter gives None, expected a list with an entry for each document")
@@ -23,6 +24,9 @@ def run(step, custom, settings, responses, documents, lazy):
     if came_lazy and iter(filtered) is not filtered:
         raise TypeError(f"the filter gives an object of type {type(filtered).__name__}, expected a list or an iterator")
     filtered = list(filtered)
+    if repr((responses, documents)) != before:
+        raise TypeError("the filter changes the responses or the documents that it gets, which all later steps and pipelines of the "
+                        "harness would see; let it make new ones")
     if len(filtered) != len(documents):
         raise ValueError(f"the filter gives {len(filtered)} lists of responses for {len(documents)} documents")
     return [plain(one) for one in filtered], came_lazy

@@ -1,5 +1,7 @@
 """Files with tables of Apache's formats, read by the package pyarrow. Their rows are those that the package datasets gives:
 a parquet or arrow file of a data set has the values in the types in which that package shows them."""
+from .values import as_json
+
 
 
 class FileTable:
@@ -20,7 +22,13 @@ class FileTable:
         return list(self.table.column_names)
 
     def part(self, first, count):
-        return iter(self.table.slice(first, max(0, min(count, len(self) - first))).to_pylist())
+        rows = self.table.slice(first, max(0, min(count, len(self) - first))).to_pylist()
+        for number, row in enumerate(rows, first):
+            for column, value in row.items():
+                if not as_json(value)[1]:
+                    raise ValueError(f"row {number}, column {column!r}: {value!r:.100} is or holds a value that JSON has not, such "
+                                     "as NaN, an infinity or an integer beyond 63 bits")
+            yield row
 
 
 def read_parquet(data):
@@ -47,7 +55,8 @@ def require_plain(kind, column):
         return None
     if types.is_dictionary(kind):
         return require_plain(kind.value_type, column)
-    plain = (types.is_boolean, types.is_integer, types.is_floating, types.is_string, types.is_large_string, types.is_null)
+    plain = [types.is_boolean, types.is_integer, types.is_floating, types.is_string, types.is_large_string, types.is_null]
+    plain += [types.is_string_view] if hasattr(types, "is_string_view") else []
     if any(is_plain(kind) for is_plain in plain):
         return None
     raise TypeError(f"the column {column!r} has values of the type {kind}, which is not served")

@@ -130,7 +130,11 @@ TEST(HubFolder, PatternsMatchAsInFileSystems) {
            {"?[ab]", "1a"},
            {"[]]", "]"},
            {"a[", "a["},
-           {"**", "a/b"}}) {
+           {"**", "a/b"},
+           {"[!d]*", "test"},
+           {"[a-c]1", "b1"},
+           {"[!-z]*", "dev"},
+           {"[^d]", "^"}}) {
     EXPECT_TRUE(MatchesPattern(pattern, path)) << pattern << " " << path;
   }
   for (const auto& [pattern, path] :
@@ -141,7 +145,10 @@ TEST(HubFolder, PatternsMatchAsInFileSystems) {
                                                         {"?", "/"},
                                                         {"**/b", "ab"},
                                                         {"[ab]", "c"},
-                                                        {"x/**/z", "xz"}}) {
+                                                        {"x/**/z", "xz"},
+           {"[!d]*", "dev"},
+           {"[a-c]1", "d1"},
+           {"[d-a]*", "dev"}}) {
     EXPECT_FALSE(MatchesPattern(pattern, path)) << pattern << " " << path;
   }
 }
