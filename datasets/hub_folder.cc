@@ -237,9 +237,7 @@ bool MatchesPattern(std::string_view pattern, std::string_view path) {
       const bool is_set = close != std::string_view::npos;
       const std::string_view set = is_set ? pattern.substr(at + 1, close - at - 1) : "";
       for (size_t i = 0; i < path.size(); ++i) {
-        const bool fits = is_set     ? IsInSet(set, path[i])
-                          : c == '?' ? path[i] != '/'
-                                     : path[i] == c;
+        const bool fits = is_set ? IsInSet(set, path[i]) : c == '?' ? path[i] != '/' : path[i] == c;
         next[i + 1] = reached[i] != 0 && fits ? 1 : 0;
       }
       if (is_set) at = close;

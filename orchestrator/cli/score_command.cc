@@ -182,8 +182,9 @@ void AddScore(Command app, const Common* common, Action* action) {
       .Positive();
   command.AddFlag("--allow-task-code", &flags->allow_task_code,
                   "Run the Python code of task files, in a sandbox");
-  command.AddOption("--task-python", &flags->task_python,
-                    "The Python that runs this code, and whose pyarrow reads tables")
+  command
+      .AddOption("--task-python", &flags->task_python,
+                 "The Python that runs this code, and whose pyarrow reads tables")
       .Metavar("PYTHON");
   command.AddFlag("--unsafe", &flags->unsafe, "Run the generations' code WITHOUT isolation");
   command.Footer(

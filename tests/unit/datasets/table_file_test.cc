@@ -146,9 +146,9 @@ TEST(HubFolder, PatternsMatchAsInFileSystems) {
                                                         {"**/b", "ab"},
                                                         {"[ab]", "c"},
                                                         {"x/**/z", "xz"},
-           {"[!d]*", "dev"},
-           {"[a-c]1", "d1"},
-           {"[d-a]*", "dev"}}) {
+                                                        {"[!d]*", "dev"},
+                                                        {"[a-c]1", "d1"},
+                                                        {"[d-a]*", "dev"}}) {
     EXPECT_FALSE(MatchesPattern(pattern, path)) << pattern << " " << path;
   }
 }
