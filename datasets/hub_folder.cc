@@ -43,25 +43,6 @@ std::optional<fs::path> SnapshotIn(const fs::path& cached, const ReadRoots& root
 
 // ---- README.md
 
-// Where the set of characters ends that begins at `at`; npos if "[" is a character like any other.
-size_t EndOfSet(std::string_view pattern, size_t at) {
-  const size_t first = at + (pattern.substr(at + 1).starts_with('!') ? 2 : 1);
-  return pattern.find(']', first + 1);
-}
-
-// Whether a character is in a set such as "ab", "a-c" or "!a".
-bool IsInSet(std::string_view set, char c) {
-  const bool others = set.starts_with('!');
-  if (others) set.remove_prefix(1);
-  bool found = false;
-  for (size_t i = 0; i < set.size() && !found; ++i) {
-    const bool range = i + 2 < set.size() && set[i + 1] == '-';
-    found = range ? set[i] <= c && c <= set[i + 2] : set[i] == c;
-    if (range) i += 2;
-  }
-  return found != others && (c != '/' || !others);
-}
-
 std::string NameOfConfig(const Json& config) {
   const std::string name = TextOf(config, "config_name");
   return name.empty() ? "default" : name;
@@ -112,6 +93,14 @@ std::vector<FolderSplit> PatternsBySplit(const ReadFolder& folder, const Json& d
   return splits;
 }
 
+// The splits of the folder `below`, which ends with '/'. The files are named from `folder` on.
+std::vector<FolderSplit> SplitsBelow(const ReadFolder& folder, const std::string& below) {
+  std::vector<FolderSplit> splits = SplitsOfFolder(folder.Folder(below));
+  for (FolderSplit& split : splits)
+    for (std::string& file : split.files) file = below + file;
+  return splits;
+}
+
 std::vector<FolderSplit> SplitsOfConfig(const ReadFolder& folder, const Json& config) {
   std::string below = TextOf(config, "data_dir");
   if (!below.empty()) below = fs::path(below).lexically_normal().string();
@@ -120,10 +109,7 @@ std::vector<FolderSplit> SplitsOfConfig(const ReadFolder& folder, const Json& co
     Refuse(folder, fmt::format("README.md: configs: data_dir {} leads out of the folder", below));
   const std::string base = below.empty() || below.ends_with('/') ? below : below + "/";
   if (!config.contains("data_files")) {
-    std::vector<FolderSplit> splits = SplitsOfFolder(folder.Folder(below.empty() ? "." : below));
-    for (FolderSplit& split : splits)
-      for (std::string& file : split.files) file = base + file;
-    return splits;
+    return base.empty() ? SplitsOfFolder(folder) : SplitsBelow(folder, base);
   }
   const std::vector<std::string> files = FilesOfFolder(folder);
   std::vector<FolderSplit> splits = PatternsBySplit(folder, config["data_files"]);
@@ -137,6 +123,66 @@ std::vector<FolderSplit> SplitsOfConfig(const ReadFolder& folder, const Json& co
     split.files = std::move(found);
   }
   return splits;
+}
+
+// ---- patterns
+
+// reached[i]: whether the pattern so far matches the first i characters of the path.
+using Reached = std::vector<char>;
+
+// "**" leads over all characters, "*" over all but '/'.
+Reached AfterStar(const Reached& reached, std::string_view path, bool any) {
+  Reached next(reached.size());
+  bool on = false;  // whether the star began at this character or before
+  for (size_t i = 0; i < next.size(); ++i) {
+    if (i > 0 && !any && path[i - 1] == '/') on = false;
+    on = on || reached[i] != 0;
+    next[i] = on ? 1 : 0;
+  }
+  return next;
+}
+
+// "**/": any folders, or none.
+Reached AfterFolders(const Reached& reached, std::string_view path) {
+  const Reached after = AfterStar(reached, path, true);
+  Reached next = reached;
+  for (size_t i = 1; i < next.size(); ++i) {
+    if (after[i - 1] != 0 && path[i - 1] == '/') next[i] = 1;
+  }
+  return next;
+}
+
+// The length of the part of a pattern that stands for one character: a set, or a character. A '['
+// without an end is a character like any other.
+size_t LengthOfOne(std::string_view pattern) {
+  if (pattern[0] != '[') return 1;
+  const size_t first = pattern.substr(1).starts_with('!') ? 2 : 1;
+  const size_t close = pattern.find(']', first + 1);
+  return close == std::string_view::npos ? 1 : close + 1;
+}
+
+// Whether a character is in a set such as "ab", "a-c" or "!a".
+bool IsInSet(std::string_view set, char c) {
+  const bool others = set.starts_with('!');
+  if (others) set.remove_prefix(1);
+  bool found = false;
+  for (size_t i = 0; i < set.size() && !found; ++i) {
+    const bool range = i + 2 < set.size() && set[i + 1] == '-';
+    found = range ? set[i] <= c && c <= set[i + 2] : set[i] == c;
+    if (range) i += 2;
+  }
+  return found != others && (c != '/' || !others);
+}
+
+Reached AfterOne(const Reached& reached, std::string_view path, std::string_view one) {
+  Reached next(reached.size());
+  for (size_t i = 0; i < path.size(); ++i) {
+    const bool fits = one.size() > 1  ? IsInSet(one.substr(1, one.size() - 2), path[i])
+                      : one[0] == '?' ? path[i] != '/'
+                                      : path[i] == one[0];
+    next[i + 1] = reached[i] != 0 && fits ? 1 : 0;
+  }
+  return next;
 }
 
 // ---- save_to_disk
@@ -201,48 +247,26 @@ std::vector<FolderSplit> SplitsOfPart(const ReadFolder& folder, const std::strin
            fmt::format("found the dataset_name '{}', and README.md names no parts (configs)", part),
            fmt::format("put the part's files into the subfolder {}", part));
   }
-  std::vector<FolderSplit> splits = SplitsOfFolder(folder.Folder(part));
-  for (FolderSplit& split : splits)
-    for (std::string& file : split.files) file = part + "/" + file;
-  return splits;
+  return SplitsBelow(folder, part + "/");
 }
 
 bool MatchesPattern(std::string_view pattern, std::string_view path) {
-  // reached[i]: whether the pattern so far matches the first i characters of the path.
-  std::vector<char> reached(path.size() + 1, 0), next(path.size() + 1);
+  Reached reached(path.size() + 1, 0);
   reached[0] = 1;
-  for (size_t at = 0; at < pattern.size(); ++at) {
-    std::fill(next.begin(), next.end(), 0);
-    const char c = pattern[at];
-    const bool any = pattern.substr(at).starts_with("**");
-    const size_t close = c == '[' ? EndOfSet(pattern, at) : std::string_view::npos;
-    if (c == '*') {
-      bool on = false;  // whether the star began at this character or before
-      for (size_t i = 0; i <= path.size(); ++i) {
-        if (i > 0 && !any && path[i - 1] == '/') on = false;
-        on = on || reached[i] != 0;
-        next[i] = on ? 1 : 0;
-      }
-      if (any) {
-        ++at;
-        // "a/**/b" matches "a/b", too.
-        if (at + 1 < pattern.size() && pattern[at + 1] == '/') {
-          ++at;
-          for (size_t i = path.size(); i > 0; --i)
-            next[i] = (next[i - 1] != 0 && path[i - 1] == '/') || reached[i] != 0 ? 1 : 0;
-          next[0] = reached[0];
-        }
-      }
+  for (size_t at = 0; at < pattern.size();) {
+    const std::string_view rest = pattern.substr(at);
+    if (rest.starts_with("**/")) {
+      reached = AfterFolders(reached, path);
+      at += 3;
+    } else if (rest[0] == '*') {
+      const bool any = rest.starts_with("**");
+      reached = AfterStar(reached, path, any);
+      at += any ? 2 : 1;
     } else {
-      const bool is_set = close != std::string_view::npos;
-      const std::string_view set = is_set ? pattern.substr(at + 1, close - at - 1) : "";
-      for (size_t i = 0; i < path.size(); ++i) {
-        const bool fits = is_set ? IsInSet(set, path[i]) : c == '?' ? path[i] != '/' : path[i] == c;
-        next[i + 1] = reached[i] != 0 && fits ? 1 : 0;
-      }
-      if (is_set) at = close;
+      const size_t length = LengthOfOne(rest);
+      reached = AfterOne(reached, path, rest.substr(0, length));
+      at += length;
     }
-    reached.swap(next);
   }
   return reached[path.size()] != 0;
 }

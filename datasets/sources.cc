@@ -78,6 +78,9 @@ DataFormat FormatOfPath(const std::string& dataset_path) {
   return dataset_path == "text" ? DataFormat::kText : DataFormat::kByEnding;
 }
 
+// Whether the rows of the dataset's first file decide the types of all; tables have types.
+bool DecidesTypes(const ReadRules& rules) { return rules.format != DataFormat::kTable; }
+
 DataFile OpenOwn(const TaskConfig& config, const Json& file, const fs::path& data_dir,
                  const ReadRoots& roots) {
   const fs::path path = (OwnBase(config, data_dir) / file.get<std::string>()).lexically_normal();
@@ -113,7 +116,7 @@ SplitFiles OwnFiles(const TaskConfig& config, const std::string& split, const fs
   for (const Json& file : Listed(*entry))
     out.files.push_back(OpenOwn(config, file, data_dir, roots));
   out.rules = {true, FormatOfPath(config.dataset_path), config.csv};
-  if (data_files.is_object() && data_files.begin().key() != split) {
+  if (data_files.is_object() && data_files.begin().key() != split && DecidesTypes(out.rules)) {
     out.first = OpenOwn(config, Listed(data_files.front()).front(), data_dir, roots);
   }
   return out;
@@ -154,7 +157,8 @@ SplitFiles FilesIn(const TaskConfig& config, const std::string& split, const Rea
     if (one.name != split) continue;
     for (const std::string& file : one.files) out.files.push_back(open(file));
   }
-  if (splits.front().name != split) out.first = open(splits.front().files.front());
+  if (splits.front().name != split && DecidesTypes(out.rules))
+    out.first = open(splits.front().files.front());
   return out;
 }
 

@@ -38,16 +38,16 @@ void Evaluation::Loaded(const std::string& worker, const protocol::Loaded& loade
     engine["refused"] = scoring.value("reason", "");
   if (doubts_.doubted(WitnessOf(worker))) return;
   if (!engine_info_.is_null()) return RequireSameModel(worker, engine);
-  Json before = json_.record().value("engine", Json());
+  const Json before = json_.record().value("engine", Json());
+  Json now = Identity(engine);
   // Until 2026-11-26, no run noted the model of a server's replies.
-  if (before.is_object() && !before.contains("model")) before["model"] = ModelOf(engine);
-  if (before.is_object() && ModelOf(before).empty()) before.erase("model");
-  if (!before.is_null() && Identity(before) != Identity(engine)) {
+  if (before.is_object() && !before.contains("model")) now.erase("model");
+  if (!before.is_null() && Identity(before) != now) {
     const HostDoubts::Refusal refusal{
         "engine", ErrorKind::kUsage,
         fmt::format("{}: this run was begun with another engine: {} then, {} on worker {} now; "
                     "start a new run",
-                    path_.string(), Identity(before).dump(), Identity(engine).dump(), worker)};
+                    path_.string(), Identity(before).dump(), now.dump(), worker)};
     if (Believed(worker, refusal)) CarryOut(refusal);
     return;
   }

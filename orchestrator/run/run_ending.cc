@@ -29,17 +29,19 @@ void RecordCosts(const RunEnding& ending) {
   });
 }
 
-// A run that is not complete has the results of its finished tasks under another name.
-void WriteResults(const RunEnding& ending, const Json& results) {
+// A run that is not complete has the results of its finished tasks under another name. Gives
+// whether those were written.
+bool WriteResults(const RunEnding& ending, const Json& results) {
   const std::filesystem::path& folder = ending.directory.path();
+  if (!ending.complete && ending.finished.empty()) return false;
   if (!ending.complete) {
-    if (!ending.finished.empty())
-      WriteFileAtomic(folder / kIncompleteResults, ResultsText(results) + "\n");
-    return;
+    WriteFileAtomic(folder / kIncompleteResults, ResultsText(results) + "\n");
+    return true;
   }
   WriteFileAtomic(folder / "results.json", ResultsText(results) + "\n");
   std::error_code not_there;
   std::filesystem::remove(folder / kIncompleteResults, not_there);
+  return false;
 }
 
 }  // namespace
@@ -61,8 +63,7 @@ RunOutcome EndRun(RunEnding ending) {
          ending.engine, ending.isolation, ending.fingerprint, shares, outcome.seconds,
          outcome.problems, ending.earlier, ending.generation});
     FailPoint("run.before_results");
-    WriteResults(ending, outcome.results);
-    outcome.has_incomplete_results = !ending.complete && !ending.finished.empty();
+    outcome.has_incomplete_results = WriteResults(ending, outcome.results);
   }
   FailPoint("run.after_results");
   if (ending.planned) {
