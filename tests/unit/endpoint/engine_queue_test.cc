@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <stdexcept>
 
 #include "scripted_engine.h"
 
@@ -34,8 +35,16 @@ class EngineQueueTest : public ::testing::Test {
   }
   static Finished Get(std::promise<Finished>* answer) {
     auto future = answer->get_future();
-    EXPECT_EQ(future.wait_for(kPatience), std::future_status::ready);
+    if (future.wait_for(kPatience) != std::future_status::ready)
+      throw std::runtime_error("the queue has not answered");
     return future.get();
+  }
+  // Waits until the engine holds `count` requests: a request waits for the end of a step first.
+  bool EngineHolds(size_t count) const {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (engine_.pending() != count && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return engine_.pending() == count;
   }
   // Waits until nothing is under way.
   static bool Empties(const EngineQueue& queue) {
@@ -121,6 +130,7 @@ TEST_F(EngineQueueTest, AFailureEndsAllRequestsAndLaterOnesAreServed) {
   std::promise<Finished> first, second, third;
   ASSERT_TRUE(Add(&queue, 3, &first));
   ASSERT_TRUE(Add(&queue, 3, &second));
+  ASSERT_TRUE(EngineHolds(2));
   engine_.Fail(Error(ErrorKind::kInfrastructure, "no memory"));
   EXPECT_THAT(Get(&first).refused->what(), HasSubstr("no memory"));
   EXPECT_THAT(Get(&second).refused->what(), HasSubstr("no memory"));
