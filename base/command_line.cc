@@ -141,6 +141,12 @@ CommandOption Command::AddFlag(const std::string& name, bool* target, const std:
   return CommandOption(app_->add_flag(name, *target, help));
 }
 
+void Command::TakesRest(std::vector<std::string>* rest) {
+  app_->prefix_command();
+  app_->fallthrough(false);  // the program's own options stand before the command
+  app_->parse_complete_callback([app = app_, rest] { *rest = app->remaining(); });
+}
+
 void Command::Footer(const std::string& text) { app_->footer(text); }
 
 void Command::OnChosen(std::function<void()> callback) { app_->callback(std::move(callback)); }

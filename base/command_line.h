@@ -62,6 +62,8 @@ class Command {
   CommandOption AddOption(const std::string& name, T* target, const std::string& help = "");
   /// A flag sets `*target` to true. In "--on,!--off" the second flag sets it to false.
   CommandOption AddFlag(const std::string& name, bool* target, const std::string& help);
+  /// All words behind the command, options too, go to `*rest`; the command then has no options.
+  void TakesRest(std::vector<std::string>* rest);
   /// The text below the options in --help.
   void Footer(const std::string& text);
   /// Parse calls it if this command was chosen, once all targets are set. May throw an Error

@@ -72,4 +72,14 @@ std::string FolderNameOf(std::string_view name) {
   return folder.substr(0, kept) + "%-" + Sha256Hex(name).substr(0, kHashDigits);
 }
 
+std::string Slug(std::string_view name) {
+  std::string slug;
+  for (const char c : name) {
+    const bool plain = IsLetterOrDigit(c) || c == '-' || c == '.' || c == '_';
+    slug += plain ? c : '_';
+  }
+  if (slug.empty() || slug[0] == '.') slug = "run" + slug;
+  return slug.substr(0, 80);
+}
+
 }  // namespace evald

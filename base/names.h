@@ -28,4 +28,8 @@ std::string WrongWithLabel(std::string_view label);
 /// tells upper-case letters from lower-case ones.
 std::string FolderNameOf(std::string_view name);
 
+/// A folder name that people recognise, from a model's name: characters that are awkward in paths
+/// become '_'. At most 80 bytes. Several names may share one, unlike FolderNameOf.
+std::string Slug(std::string_view name);
+
 }  // namespace evald

@@ -35,6 +35,7 @@ struct Options {
   int concurrency = 0;  ///< of gpu-generate; 0: several, one after the other
   bool fast = false;    ///< the GPU engine may let numbers depend on the batch
   bool graphs = true;   ///< the GPU engine captures batches of decoding as graphs
+  int documents = 0;    ///< of each task of an engine workload; 0: the workload's own number
   bool quick = false;   ///< a small size, to check that the workload works
 };
 

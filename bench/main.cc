@@ -45,6 +45,11 @@ void Declare(Command app, Options* options) {
                 "Address of a llama-server that has the checkpoint as GGUF (bench/make_gguf.py), "
                 "for engine-generate")
       .Environment("EVALD_BENCH_LLAMA_SERVER");
+  app.AddOption(
+         "--documents", &options->documents,
+         "Documents of each task of engine-choice and engine-generate, in place of 25 and 64")
+      .Metavar("N")
+      .Positive();
 }
 
 }  // namespace

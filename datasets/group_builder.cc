@@ -150,7 +150,7 @@ void GroupBuilder::Add(const TaskRequest& request) {
     throw e.AddContext(fmt::format("{}'{}' cannot be understood", where, request.name));
   }
   if (entry == nullptr) RefuseName(where, request.name);
-  if (request.limit && request.limit_total) {
+  if ((request.limit || request.limit_share) && request.limit_total) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}'{}' has both limit and limit_total", where, request.name));
   }
@@ -182,8 +182,8 @@ void GroupBuilder::Add(const TaskRequest& request) {
 // The harness computes with the settings of the last of them and does not say so.
 void GroupBuilder::RefuseOtherSettings(const TaskRequest& one, const TaskRequest& other) const {
   const auto settings = [](const TaskRequest& of) {
-    return std::tie(of.limit, of.limit_total, of.num_fewshot, of.repeats, of.sample_metrics,
-                    of.generation_kwargs, of.enable_thinking, of.think_end);
+    return std::tie(of.limit, of.limit_total, of.limit_share, of.num_fewshot, of.repeats,
+                    of.sample_metrics, of.generation_kwargs, of.enable_thinking, of.think_end);
   };
   if (settings(one) == settings(other)) return;
   throw Error(ErrorKind::kUsage,
@@ -200,15 +200,16 @@ void GroupBuilder::SpreadLimit(const TaskRequest& request, size_t first) {
     if (request.limit_total) {
       limit = *request.limit_total / leaves + (i < *request.limit_total % leaves ? 1 : 0);
     }
-    if (!limit) continue;
+    if (!limit && !request.limit_share) continue;
     LeafTask& leaf = out_.leaves[first + static_cast<size_t>(i)];
-    if (*limit < 1) {
+    if (limit && *limit < 1) {
       throw Error(ErrorKind::kUsage,
                   fmt::format("{}: a limit of {} leaves no document of task '{}'", request.where,
                               *limit, leaf.name));
     }
     auto state = std::make_shared<LeafTask::State>(*leaf.state);
     state->limit = limit;
+    state->limit_share = request.limit_share;
     leaf.state = std::move(state);
   }
 }

@@ -15,7 +15,8 @@ struct LeafTask::State {
   TaskConfig config;
   /// A task of a run's own, not of a file: `config` then has only what results say of it
   std::optional<CommandSpec> command;
-  std::optional<int64_t> limit;  ///< the first documents of the evaluated split
+  std::optional<int64_t> limit;       ///< the first documents of the evaluated split
+  std::optional<double> limit_share;  ///< in place of `limit`: a share of its documents, rounded up
   std::optional<bool> enable_thinking;
   ThinkEnd think_end;
 };

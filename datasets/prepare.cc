@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -477,10 +478,15 @@ class Preparation {
     return thinking;
   }
 
-  Json Limit() const { return state_.limit ? Json(*state_.limit) : Json(); }
+  Json Limit() const {
+    if (state_.limit_share) return *state_.limit_share;
+    return state_.limit ? Json(*state_.limit) : Json();
+  }
 
   int64_t Effective() const {
     const auto all = static_cast<int64_t>(documents_.rows.size());
+    if (state_.limit_share)  // get_sample_size of the harness: math.ceil(len(docs) * limit)
+      return static_cast<int64_t>(std::ceil(static_cast<double>(all) * *state_.limit_share));
     return state_.limit ? std::min(*state_.limit, all) : all;
   }
 

@@ -28,6 +28,8 @@ struct TaskRequest {
   std::optional<int64_t> limit;  ///< the first documents of each leaf task
   /// The first documents, spread evenly over a group's leaf tasks
   std::optional<int64_t> limit_total;
+  /// A share of each leaf task's documents, between 0 and 1: the first ones, rounded up
+  std::optional<double> limit_share;
   std::optional<int> num_fewshot;
   std::optional<int> repeats;
   std::vector<std::string> sample_metrics = {};  ///< evald's own key of task files; empty: none

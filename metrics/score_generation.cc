@@ -149,15 +149,16 @@ class GenerateUntil : public ProcessResults {
 
   static Json ChoiceText(const PreparedDocument& document) {
     const Json& target = document.target;
-    if (!document.choices.is_array() || !target.is_number_integer()) {
+    // Python's True and False are the labels 1 and 0.
+    if (!document.choices.is_array() || !(target.is_number_integer() || target.is_boolean())) {
       throw Error(
           ErrorKind::kInput,
           fmt::format("doc_to_choice is set, so that doc_to_target must give a label; found {}",
                       ToLine(target)));
     }
     const auto count = static_cast<int64_t>(document.choices.size());
-    const auto label =
-        target.get<int64_t>() < 0 ? target.get<int64_t>() + count : target.get<int64_t>();
+    const int64_t given = target.is_boolean() ? int64_t{target.get<bool>()} : target.get<int64_t>();
+    const int64_t label = given < 0 ? given + count : given;
     if (label < 0 || label >= count) {
       throw Error(ErrorKind::kInput, fmt::format("the label {} is out of range", ToLine(target)));
     }

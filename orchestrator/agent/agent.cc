@@ -158,7 +158,12 @@ class Agent::Impl {
     }
     if (const auto* refused = std::get_if<protocol::AgentRefused>(&message)) {
       redial_ = kLongestRedial;
-      return wire->Close("it refuses this agent: " + refused->reason);
+      const std::string why = "it refuses this agent: " + refused->reason;
+      if (why != last_failure_)
+        log::Warn("{}: {}; the agent asks again every {} s", dialer_.name(), why,
+                  std::chrono::duration_cast<std::chrono::seconds>(kLongestRedial).count());
+      last_failure_ = why;
+      return wire->Close(why);
     }
     const auto* welcome = std::get_if<protocol::AgentWelcome>(&message);
     if (welcome == nullptr) return wire->Close("the first message must be agent_welcome");
@@ -184,6 +189,7 @@ class Agent::Impl {
     last_seen_us_ = MonotonicMicros();
     log::Info("{}: connected{}", dialer_.name(), welcome->resumed ? " again" : "");
     if (courier_) courier_->SetConnected(true);
+    if (options_.taken) std::exchange(options_.taken, nullptr)();
     if (!welcome->resumed) BeginAnew();
     Ping();
   }

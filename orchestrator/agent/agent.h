@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ struct AgentOptions {
   std::string config_id;  ///< identifies the agent's command line; told to the orchestrator
   /// Without an orchestrator for so long, processes end; on its own host the agent ends, too
   double linger_s = 600;
+  /// Called on the loop's thread when an orchestrator has taken the agent for the first time.
+  std::function<void()> taken;
 };
 
 /// The one owner of a host's processes. Starts worker and metric processes for an orchestrator and

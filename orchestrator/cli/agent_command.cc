@@ -20,7 +20,7 @@
 namespace evald::cli {
 namespace {
 
-struct Flags {
+struct AgentFlags {
   std::string server, token_file, ca_file, name, root, staging_root;
   std::vector<std::string> devices;
   int devices_per_worker = 1;
@@ -42,7 +42,7 @@ std::string HostName() {
 }
 
 // The devices to use. For its own host, the service has chosen them.
-std::vector<std::string> DevicesOf(const Common& common, const Flags& flags) {
+std::vector<std::string> DevicesOf(const Common& common, const AgentFlags& flags) {
   const std::vector<std::string> asked =
       flags.devices.empty() ? std::vector<std::string>{"auto"} : flags.devices;
   const std::string wrong = WrongWithDevices(asked);
@@ -52,7 +52,7 @@ std::vector<std::string> DevicesOf(const Common& common, const Flags& flags) {
                        [&] { return ListGpus(common.binaries); });
 }
 
-AgentOptions OptionsOf(const Common& common, const Flags& flags) {
+AgentOptions OptionsOf(const Common& common, const AgentFlags& flags) {
   if (flags.server.empty() == flags.socket.empty()) {
     throw Error(
         ErrorKind::kUsage,
@@ -88,25 +88,26 @@ AgentOptions OptionsOf(const Common& common, const Flags& flags) {
   return options;
 }
 
-ExitStatus Work(const Common& common, const Flags& flags) {
+ExitStatus Work(const Common& common, const AgentFlags& flags) {
   AgentOptions options = OptionsOf(common, flags);
   RaiseOpenFiles(
       OpenFilesFor(options.devices.size() + static_cast<size_t>(options.metric_processes)));
-  const std::string name = options.name;
-  const size_t devices = options.devices.size();
-  Agent agent(std::move(options));
   if (flags.socket.empty() && !common.quiet) {
-    Print(stderr, "evald: agent '{}' lends {} device{} to {}\n", name, devices,
-          devices == 1 ? "" : "s", flags.server);
+    const std::string lends = fmt::format("{} device{} to {}", options.devices.size(),
+                                          options.devices.size() == 1 ? "" : "s", flags.server);
+    Print(stderr, "evald: agent '{}' offers {}\n", options.name, lends);
+    options.taken = [lends, name = options.name] {
+      Print(stderr, "evald: agent '{}' lends {}\n", name, lends);
+    };
   }
-  agent.Run();
+  Agent(std::move(options)).Run();
   return ExitStatus::kDone;
 }
 
 }  // namespace
 
 void AddAgent(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<AgentFlags>();
   Command command = app.AddCommand("agent", "Lend this host's devices to a service on another one");
   command.AddOption("--server", &flags->server, "The service, https://host:port").Metavar("URL");
   command.AddOption("--token-file", &flags->token_file, "A file with a token of the role worker")

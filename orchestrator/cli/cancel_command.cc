@@ -8,12 +8,12 @@
 namespace evald::cli {
 namespace {
 
-struct Flags {
+struct CancelFlags {
   std::vector<std::string> runs;
   ClientFlags client;
 };
 
-ExitStatus Cancel(const Common& common, const Flags& flags) {
+ExitStatus Cancel(const Common& common, const CancelFlags& flags) {
   Client client(ReadClientFlags(flags.client));
   Json cancelled = Json::array();
   for (const std::string& run : flags.runs) {
@@ -27,7 +27,7 @@ ExitStatus Cancel(const Common& common, const Flags& flags) {
 }  // namespace
 
 void AddCancel(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CancelFlags>();
   Command command = app.AddCommand("cancel", "End runs of a service; what they computed is kept");
   command.AddOption("run", &flags->runs, "Ids of runs").Required();
   AddClientFlags(command, &flags->client);

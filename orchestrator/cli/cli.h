@@ -9,7 +9,6 @@
 #include "base/command_line.h"
 #include "evald/error.h"
 #include "evald/json.h"
-#include "orchestrator/config/eval_config.h"
 
 namespace evald::cli {
 
@@ -47,12 +46,10 @@ void AddPriors(Command app, const Common* common, Action* action);
 void AddEndpoint(Command app, const Common* common, Action* action);
 void AddSimulate(Command app, const Common* common, Action* action);
 void AddDoctor(Command app, const Common* common, Action* action);
+void AddTranslate(Command app, const Common* common, Action* action);
 void AddCompletion(Command app, const Common* common, Action* action);
 
 /// Prints `value` as one line of JSON on standard output.
 void PrintJson(const Json& value);
-
-/// Adds --set and --data-dir to a command that reads an eval.yaml.
-void AddOverrides(Command command, EvalOverrides* overrides);
 
 }  // namespace evald::cli

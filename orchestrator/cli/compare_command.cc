@@ -10,12 +10,12 @@
 namespace evald::cli {
 namespace {
 
-struct Flags {
+struct CompareFlags {
   std::string candidate;
   VerdictOptions verdict;
 };
 
-ExitStatus Compare(const Common& common, const Flags& flags) {
+ExitStatus Compare(const Common& common, const CompareFlags& flags) {
   JudgeRequest request;
   request.policy = PolicyOf(flags.verdict, GatePolicy());
   if (request.policy.baseline.empty())
@@ -53,7 +53,7 @@ void PrintVerdict(const Judgement& judgement) {
 }
 
 void AddCompare(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CompareFlags>();
   Command command =
       app.AddCommand("compare", "Compare two finished evaluations document by document");
   command.AddOption("candidate", &flags->candidate, "A run's folder or a results file")

@@ -13,6 +13,7 @@
 #include "metrics/sandbox/sandbox.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/service_checks.h"
+#include "orchestrator/config/eval_config.h"
 #include "orchestrator/devices/gpu_listing.h"
 #include "orchestrator/staging/free_space.h"
 #include "orchestrator/staging/root.h"
@@ -136,12 +137,12 @@ Check CheckServers() {
   return {"servers", true, Join(found, "; ")};
 }
 
-struct Flags {
+struct DoctorFlags {
   std::string staging_root;
   ClientFlags client;
 };
 
-ExitStatus Doctor(const Common& common, const Flags& flags) {
+ExitStatus Doctor(const Common& common, const DoctorFlags& flags) {
   std::vector<Check> checks = {
       {"processors", true, fmt::format("{} cores", std::thread::hardware_concurrency())},
       CheckSharedMemory(flags.staging_root.empty() ? DefaultStagingRoot()
@@ -173,7 +174,7 @@ ExitStatus Doctor(const Common& common, const Flags& flags) {
 
 void AddDoctor(Command app, const Common* common, Action* action) {
   Command command = app.AddCommand("doctor", "Check what this machine offers and what is missing");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<DoctorFlags>();
   command
       .AddOption("--staging-root", &flags->staging_root,
                  "Where checkpoints are to be staged; default: /dev/shm/evald-<uid>")

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kEngines[] = {"native", "emulated"};  // the others have servers of their own
 
-struct Flags {
+struct EndpointFlags {
   std::string checkpoint;
   std::string engine = kDefaultEngine;
   std::vector<std::string> set;
@@ -30,7 +30,7 @@ struct Flags {
 };
 
 // KEY=VALUE; the value as JSON if it is that, else as text: concurrency=64, kv_cache=4GiB.
-Json SettingsOf(const Flags& flags) {
+Json SettingsOf(const EndpointFlags& flags) {
   Json settings = Json::object();
   for (const std::string& assignment : flags.set) {
     const size_t equals = assignment.find('=');
@@ -51,7 +51,7 @@ Json SettingsOf(const Flags& flags) {
   return settings;
 }
 
-std::string DeviceOf(const Common& common, const Flags& flags) {
+std::string DeviceOf(const Common& common, const EndpointFlags& flags) {
   const std::vector<std::string> asked = {flags.device == "cpu" ? "cpu:0" : flags.device};
   const std::string wrong = WrongWithDevices(asked);
   if (!wrong.empty()) throw Error(ErrorKind::kUsage, "--device: " + wrong);
@@ -59,7 +59,7 @@ std::string DeviceOf(const Common& common, const Flags& flags) {
       .front();
 }
 
-void Require(const Flags& flags) {
+void Require(const EndpointFlags& flags) {
   if (std::find(std::begin(kEngines), std::end(kEngines), flags.engine) == std::end(kEngines)) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("--engine {}: expected native or emulated", flags.engine),
@@ -70,7 +70,7 @@ void Require(const Flags& flags) {
 }
 
 // The command line of the worker program that this process becomes.
-std::vector<std::string> CommandLineOf(const Common& common, const Flags& flags,
+std::vector<std::string> CommandLineOf(const Common& common, const EndpointFlags& flags,
                                        const std::string& device, const std::string& program) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::vector<std::string> line = {program,
@@ -101,7 +101,7 @@ std::vector<std::string> CommandLineOf(const Common& common, const Flags& flags,
   return line;
 }
 
-ExitStatus ServeEndpoint(const Common& common, const Flags& flags) {
+ExitStatus ServeEndpoint(const Common& common, const EndpointFlags& flags) {
   Require(flags);
   const std::string device = DeviceOf(common, flags);
   const std::string program =
@@ -118,7 +118,7 @@ ExitStatus ServeEndpoint(const Common& common, const Flags& flags) {
 }  // namespace
 
 void AddEndpoint(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<EndpointFlags>();
   Command command = app.AddCommand(
       "endpoint", "Serve a checkpoint over an OpenAI-compatible API, on this machine only");
   command.AddOption("CHECKPOINT", &flags->checkpoint, "A folder in Hugging Face layout")

@@ -17,11 +17,6 @@ namespace {
 
 std::atomic<bool> interrupted{false};
 
-// The path as a value of --set. Bytes that are not UTF-8 stay, and are refused when it is sent.
-std::string Quoted(const std::filesystem::path& path) {
-  return IsUtf8(path.native()) ? Json(path.string()).dump() : path.string();
-}
-
 }  // namespace
 
 CatchInterrupt::CatchInterrupt() {
@@ -32,15 +27,8 @@ CatchInterrupt::~CatchInterrupt() { std::signal(SIGINT, old_); }
 const std::atomic<bool>* CatchInterrupt::caught() const { return &interrupted; }
 
 Json SubmissionBody(const FileSubmission& submission) {
-  const std::filesystem::path file = std::filesystem::absolute(submission.file);
-  std::vector<std::string> set = submission.overrides.set;
-  if (!submission.overrides.data_dir.empty()) {
-    set.push_back("data_dir=" + Quoted(std::filesystem::absolute(submission.overrides.data_dir)));
-  }
-  Json body = {{"yaml", ReadFile(file)},
-               {"base", file.parent_path().string()},
-               {"set", set},
-               {"priority", submission.priority}};
+  Json body = WantedBody(submission.wanted);
+  body["priority"] = submission.priority;
   if (!submission.user.empty()) body["user"] = submission.user;
   return body;
 }

@@ -5,13 +5,13 @@
 
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/client.h"
+#include "orchestrator/cli/wanted.h"
 
 namespace evald::cli {
 
-/// A run to submit, from a file.
+/// A run to submit.
 struct FileSubmission {
-  std::string file;  ///< eval.yaml
-  EvalOverrides overrides;
+  Wanted wanted;
   std::string user;
   int priority = 0;
   std::string key;  ///< idempotency key; "": a new one

@@ -13,7 +13,7 @@
 namespace evald::cli {
 namespace {
 
-struct Flags {
+struct LogsFlags {
   std::string log;
   uint64_t bytes = 65536;
   ClientFlags client;
@@ -42,7 +42,7 @@ void CheckIsNoRun(Client* client, const std::string& log) {
                           log));
 }
 
-ExitStatus Logs(const Common& common, const Flags& flags) {
+ExitStatus Logs(const Common& common, const LogsFlags& flags) {
   Client client(ReadClientFlags(flags.client));
   if (flags.log.empty()) {
     const Json found = client.Get("/v1/logs");
@@ -68,7 +68,7 @@ ExitStatus Logs(const Common& common, const Flags& flags) {
 }  // namespace
 
 void AddLogs(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<LogsFlags>();
   Command command =
       app.AddCommand("logs", "Show the logs of a service's worker and metric processes");
   command.AddOption("log", &flags->log, "The name of one; without it, all names");

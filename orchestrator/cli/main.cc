@@ -63,18 +63,6 @@ ExitStatus AllWritten(ExitStatus status) {
 
 }  // namespace
 
-void AddOverrides(Command command, EvalOverrides* overrides) {
-  command
-      .AddOption("--set", &overrides->set,
-                 "Override a value of eval.yaml, for example workers.count=2")
-      .Metavar("KEY.PATH=VALUE")
-      .OneArgument();
-  command.AddOption("--data-dir", &overrides->data_dir, "Where datasets lie (data_dir)")
-      .Metavar("DIR");
-  command.AddFlag("--allow-task-code", &overrides->allow_task_code,
-                  "Run the Python code of task files, in a sandbox (task_code: allow)");
-}
-
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   DenyOthersWriting();
@@ -90,9 +78,10 @@ int Main(int argc, char** argv) {
   app.AddOption("--log-level", &common.log_level, "trace, debug, info, warn, error or off")
       .OneOf({"trace", "debug", "info", "warn", "error", "off"});
   Action action;
-  for (const auto add : {AddRun, AddValidate, AddCompare, AddScore, AddServe, AddAgent, AddSubmit,
-                         AddStatus, AddWatch, AddCancel, AddResults, AddLogs, AddStage, AddTasks,
-                         AddPriors, AddEndpoint, AddSimulate, AddDoctor, AddCompletion}) {
+  for (const auto add :
+       {AddRun,    AddValidate, AddCompare,  AddScore,     AddServe,  AddAgent,     AddSubmit,
+        AddStatus, AddWatch,    AddCancel,   AddResults,   AddLogs,   AddStage,     AddTasks,
+        AddPriors, AddEndpoint, AddSimulate, AddTranslate, AddDoctor, AddCompletion}) {
     add(app, &common, &action);
   }
   try {

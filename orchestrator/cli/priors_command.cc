@@ -4,13 +4,14 @@
 #include "base/jsonl.h"
 #include "base/print.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/config/eval_config.h"
 #include "orchestrator/state/prior_store.h"
 #include "orchestrator/state/run_store.h"
 
 namespace evald::cli {
 namespace {
 
-struct Flags {
+struct PriorsFlags {
   std::string state_dir;
   std::string export_to;
   std::string import_from;
@@ -31,7 +32,7 @@ void PrintTable(const std::vector<TaskCost>& costs) {
   Print("Per document; each line is a run, the newest first.\n");
 }
 
-ExitStatus Priors(const Common& common, const Flags& flags) {
+ExitStatus Priors(const Common& common, const PriorsFlags& flags) {
   RunStore store(flags.state_dir.empty() ? DefaultStateDir()
                                          : std::filesystem::path(flags.state_dir));
   Database& database = store.database();
@@ -60,7 +61,7 @@ ExitStatus Priors(const Common& common, const Flags& flags) {
 }  // namespace
 
 void AddPriors(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PriorsFlags>();
   Command command = app.AddCommand(
       "priors", "Show, export or import what runs have cost, which later ones are planned from");
   command.AddOption("--state-dir", &flags->state_dir, "The folder of the database (state_dir)")

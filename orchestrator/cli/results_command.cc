@@ -9,12 +9,12 @@
 namespace evald::cli {
 namespace {
 
-struct Flags {
+struct ResultsFlags {
   std::string run;
   ClientFlags client;
 };
 
-ExitStatus Results(const Common& common, const Flags& flags) {
+ExitStatus Results(const Common& common, const ResultsFlags& flags) {
   Client client(ReadClientFlags(flags.client));
   const Json results = client.Get(RunPath(flags.run) + "/results");
   if (common.json) {
@@ -28,7 +28,7 @@ ExitStatus Results(const Common& common, const Flags& flags) {
 }  // namespace
 
 void AddResults(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ResultsFlags>();
   Command command = app.AddCommand("results", "Show the results of a service's run");
   command.AddOption("run", &flags->run, "The run's id").Required();
   AddClientFlags(command, &flags->client);

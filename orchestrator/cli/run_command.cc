@@ -10,10 +10,12 @@
 #include "orchestrator/cli/follow.h"
 #include "orchestrator/cli/run_text.h"
 #include "orchestrator/cli/verdict_flags.h"
+#include "orchestrator/cli/wanted.h"
 #include "orchestrator/config/engine_check.h"
 #include "orchestrator/config/sections.h"
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/report/results.h"
+#include "orchestrator/run/last_run.h"
 #include "orchestrator/run/run_results.h"
 #include "orchestrator/service/foreground.h"
 #include "orchestrator/state/run_store.h"
@@ -21,9 +23,8 @@
 namespace evald::cli {
 namespace {
 
-struct Flags {
-  std::string file;
-  EvalOverrides overrides;
+struct RunFlags {
+  Wanted wanted;
   bool fast = false;
   std::string resume;
   std::optional<CommandOption> resume_option;
@@ -58,7 +59,7 @@ Judgement JudgeOutcome(const EvalConfig& config, const RunOutcome& outcome, bool
 }
 
 // Runs on a service's devices, and shows its results like those of a run here.
-ExitStatus RunThere(const Common& common, const Flags& flags) {
+ExitStatus RunThere(const Common& common, const RunFlags& flags) {
   const VerdictOptions& verdict = flags.verdict;
   if (flags.resume_option->given() || !verdict.gates.empty() || !verdict.baseline.empty() ||
       !verdict.junit.empty() || !verdict.markdown.empty() || !verdict.html.empty()) {
@@ -68,8 +69,7 @@ ExitStatus RunThere(const Common& common, const Flags& flags) {
                 "--baseline, --junit, --markdown and --html");
   }
   Client client(ReadClientFlags(flags.client));
-  const std::string id =
-      SubmitFile(&client, {flags.file, flags.overrides}).at("id").get<std::string>();
+  const std::string id = SubmitFile(&client, {flags.wanted}).at("id").get<std::string>();
   if (!common.quiet) Print(stderr, "evald: submitted {} to {}\n", id, client.server());
   const Json run = FollowRun(&client, id, common, false);
   if (run.at("state") != "done") return PrintRun(run, common);
@@ -82,11 +82,11 @@ ExitStatus RunThere(const Common& common, const Flags& flags) {
   return StatusOfRun(run);
 }
 
-ExitStatus Run(const Common& common, Flags flags) {
-  if (flags.fast) flags.overrides.set.push_back("engine.fast=true");
+ExitStatus Run(const Common& common, RunFlags flags) {
+  if (flags.fast) flags.wanted.overrides.set.push_back("engine.fast=true");
   if (!flags.client.server.empty()) return RunThere(common, flags);
   RunOptions options;
-  options.config = ReadEvalConfig(flags.file, flags.overrides);
+  options.config = ReadWanted(flags.wanted);
   RaiseOpenFiles(OpenFilesFor(static_cast<uint64_t>(std::max(1, options.config.workers.count)) +
                               static_cast<uint64_t>(options.config.metrics.processes)));
   CheckEngineSettings(options.config, common.binaries);
@@ -96,6 +96,10 @@ ExitStatus Run(const Common& common, Flags flags) {
   options.quiet = common.quiet;
   options.log_level = common.log_level;
   options.config.gates = PolicyOf(flags.verdict, options.config.gates);
+  // `last` leads to another run once this one has ended.
+  std::error_code absent;
+  if (auto& baseline = options.config.gates.baseline; std::filesystem::exists(baseline, absent))
+    baseline = std::filesystem::canonical(baseline);
   const Preparer preparer(common.binaries);
   CheckInputs(options.config, preparer);
   CheckState(options.config);
@@ -104,6 +108,7 @@ ExitStatus Run(const Common& common, Flags flags) {
       JudgeOutcome(options.config, outcome, !flags.verdict.html.empty(), preparer);
   const bool complete = outcome.status == ExitStatus::kDone;
   WriteReports(flags.verdict, judgement, complete ? outcome.directory : "");
+  if (complete) PointLastAt(outcome.directory, options.config.name);
   PrintOutcome(outcome, options.config, common.json,
                judgement.has_gates() ? judgement.verdict : Json());
   if (!common.json) PrintVerdict(judgement);
@@ -113,12 +118,9 @@ ExitStatus Run(const Common& common, Flags flags) {
 }  // namespace
 
 void AddRun(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<RunFlags>();
   Command command = app.AddCommand("run", "Evaluate one checkpoint and show its scores");
-  command.AddOption("eval.yaml", &flags->file, "What to evaluate, and how (docs/eval-yaml.md)")
-      .Required()
-      .ExistingFile();
-  AddOverrides(command, &flags->overrides);
+  AddWanted(command, &flags->wanted).Required();
   AddVerdictFlags(command, &flags->verdict);
   command.AddFlag("--fast", &flags->fast,
                   "On GPUs, give determinism up for speed: engine.fast=true. Results say so");
@@ -137,8 +139,9 @@ void AddRun(Command app, const Common* common, Action* action) {
                              .ValueOptional()
                              .Metavar("[RUN]");
   command.Footer(
-      "\nExamples:\n  evald run examples/quickstart/eval.yaml\n  evald run eval.yaml --json | jq "
-      ".results\n"
+      "\nExamples:\n  evald run examples/quickstart/eval.yaml\n  evald run checkpoints/step-600 "
+      "--tasks "
+      "gsm8k,mmlu --limit 100 --data-dir data\n  evald run eval.yaml --json | jq .results\n"
       "  evald run eval.yaml --resume\n  evald run eval.yaml --gates gates.yaml --baseline "
       "runs/last --junit gates.xml\n\nCtrl-C once finishes what is under way and stops; twice "
       "stops at "

@@ -13,6 +13,7 @@
 #include "metrics/generations_input.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/config/eval_config.h"
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/run/run_results.h"
 #include "orchestrator/service/foreground.h"
@@ -22,7 +23,7 @@ namespace evald::cli {
 namespace fs = std::filesystem;
 namespace {
 
-struct Flags {
+struct ScoreFlags {
   std::string task;
   std::string generations;
   std::string data_dir;
@@ -55,7 +56,7 @@ class ScratchFolder {
   fs::path path_;
 };
 
-EvalConfig ConfigFor(const Flags& flags, const fs::path& scratch) {
+EvalConfig ConfigFor(const ScoreFlags& flags, const fs::path& scratch) {
   EvalConfig config;
   config.file = fs::absolute(flags.generations);
   config.name = fs::path(flags.generations).stem().string();
@@ -87,7 +88,7 @@ EvalConfig ConfigFor(const Flags& flags, const fs::path& scratch) {
 }
 
 // Turns the file into generations that an engine answers from.
-void Import(const Flags& flags, const fs::path& binaries, EvalConfig* config,
+void Import(const ScoreFlags& flags, const fs::path& binaries, EvalConfig* config,
             const fs::path& scratch) {
   const Preparer preparer(binaries);
   const size_t tasks =
@@ -139,7 +140,7 @@ Judgement Judged(const RunOutcome& outcome, const fs::path& binaries) {
   return Preparer(binaries).JudgeOrSayWhy(InputOf(std::move(request), ReadRoots(), LimitsConfig()));
 }
 
-ExitStatus Score(const Common& common, const Flags& flags) {
+ExitStatus Score(const Common& common, const ScoreFlags& flags) {
   const ScratchFolder scratch;
   RunOptions options;
   options.config = ConfigFor(flags, scratch.path());
@@ -160,7 +161,7 @@ ExitStatus Score(const Common& common, const Flags& flags) {
 }  // namespace
 
 void AddScore(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ScoreFlags>();
   Command command = app.AddCommand("score", "Score a file of generations without a model");
   command.AddOption("--task", &flags->task, "The task that they answer").Required();
   command

@@ -26,7 +26,7 @@ namespace {
 
 constexpr uint64_t kFilesNeeded = 256;  // half of them for files that are no connections
 
-struct Flags {
+struct ServeFlags {
   std::string file;
   std::vector<std::string> set;
 };
@@ -88,7 +88,7 @@ ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
   return options;
 }
 
-ExitStatus Serve(const Common& common, const Flags& flags) {
+ExitStatus Serve(const Common& common, const ServeFlags& flags) {
   ServeConfig config = ReadServeConfig(flags.file, flags.set);
   ChooseWorkers(&config.workers, kAnyEngine, common.binaries);
   const uint64_t files = RaiseOpenFiles(kFilesNeeded);
@@ -124,7 +124,7 @@ ExitStatus Serve(const Common& common, const Flags& flags) {
 }  // namespace
 
 void AddServe(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ServeFlags>();
   Command command =
       app.AddCommand("serve", "Take runs over REST and work on them, by default two at once");
   command

@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kQuickUs = 1'000'000;  // a shorter simulation needs no bar
 constexpr int64_t kShowEveryUs = 100'000;
 
-struct Flags {
+struct SimulateFlags {
   std::string preset = "acme-7b-63";
   std::string workload;
   std::string cluster;
@@ -35,14 +35,14 @@ struct Flags {
   Scenario scenario;
 };
 
-SimCluster ChosenCluster(const Flags& flags, const SimPreset& preset) {
+SimCluster ChosenCluster(const SimulateFlags& flags, const SimPreset& preset) {
   SimCluster cluster = FindCluster(flags.cluster.empty() ? preset.cluster : flags.cluster);
   if (flags.cluster.empty()) cluster.nodes = preset.nodes;
   if (flags.nodes > 0) cluster.nodes = flags.nodes;
   return cluster;
 }
 
-Scenario MakeScenario(const Flags& flags, const SimPreset& preset) {
+Scenario MakeScenario(const SimulateFlags& flags, const SimPreset& preset) {
   Scenario scenario = flags.scenario;
   scenario.workload = flags.workload.empty()
                           ? ParseWorkload(std::string(PresetWorkloadText()), preset.name + ".yaml")
@@ -94,7 +94,7 @@ ScenarioResult RunShown(const Common& common, const Scenario& scenario) {
   return result;
 }
 
-ExitStatus Print(const Flags& flags, const SimPreset& preset) {
+ExitStatus PrintPreset(const SimulateFlags& flags, const SimPreset& preset) {
   const std::string cluster = flags.cluster.empty() ? preset.cluster : flags.cluster;
   const std::vector<std::string>& names = SimClusterNames();
   if (flags.print == "cluster" && std::find(names.begin(), names.end(), cluster) == names.end()) {
@@ -105,7 +105,7 @@ ExitStatus Print(const Flags& flags, const SimPreset& preset) {
   return ExitStatus::kDone;
 }
 
-ExitStatus SimulateDay(const Common& common, const Flags& flags, const SimPreset& preset) {
+ExitStatus SimulateDay(const Common& common, const SimulateFlags& flags, const SimPreset& preset) {
   const Scenario& asked = flags.scenario;
   if (!flags.workload.empty() || !flags.gantt.empty() || !flags.trace.empty() ||
       flags.checkpoints > 0 || flags.every_s > 0 || asked.prior_error > 1 || asked.no_priors ||
@@ -131,9 +131,9 @@ ExitStatus SimulateDay(const Common& common, const Flags& flags, const SimPreset
   return ExitStatus::kDone;
 }
 
-ExitStatus Simulate(const Common& common, const Flags& flags) {
+ExitStatus Simulate(const Common& common, const SimulateFlags& flags) {
   const SimPreset& preset = FindPreset(flags.preset);
-  if (!flags.print.empty()) return Print(flags, preset);
+  if (!flags.print.empty()) return PrintPreset(flags, preset);
   if (preset.job_day) return SimulateDay(common, flags, preset);
   Scenario scenario = MakeScenario(flags, preset);
   const int checkpoints = flags.checkpoints > 0 ? flags.checkpoints : preset.checkpoints;
@@ -161,7 +161,7 @@ ExitStatus Simulate(const Common& common, const Flags& flags) {
 }
 
 // Checks what the parser cannot: "nan" is in every range, and names may repeat.
-void CheckArguments(const Flags& flags) {
+void CheckArguments(const SimulateFlags& flags) {
   const Scenario& scenario = flags.scenario;
   for (const auto& [option, value] : {std::pair{"--prior-error", scenario.prior_error},
                                       {"--fail-rate", scenario.trial_failure_rate},
@@ -179,7 +179,7 @@ void CheckArguments(const Flags& flags) {
   }
 }
 
-void AddWhat(Command command, Flags* flags) {
+void AddWhat(Command command, SimulateFlags* flags) {
   std::vector<std::string> presets;
   for (const SimPreset& preset : SimPresets())
     presets.push_back(fmt::format("{}: {}", preset.name, preset.summary));
@@ -202,7 +202,7 @@ void AddWhat(Command command, Flags* flags) {
       .OneOf({"workload", "cluster"});
 }
 
-void AddHow(Command command, Flags* flags) {
+void AddHow(Command command, SimulateFlags* flags) {
   Scenario* scenario = &flags->scenario;
   command
       .AddOption("--policy", &scenario->policies,
@@ -244,7 +244,7 @@ void AddHow(Command command, Flags* flags) {
 }  // namespace
 
 void AddSimulate(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SimulateFlags>();
   Command command =
       app.AddCommand("simulate", "Compare schedules of a workload on a cluster without running it");
   AddWhat(command, flags.get());

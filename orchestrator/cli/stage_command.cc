@@ -7,12 +7,13 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/config/eval_config.h"
 #include "orchestrator/staging/stager.h"
 
 namespace evald::cli {
 namespace {
 
-struct Flags {
+struct StageFlags {
   std::string checkpoint;
   bool list = false;
   std::string drop;
@@ -21,11 +22,11 @@ struct Flags {
   bool verify = false;
 };
 
-std::filesystem::path RootOf(const Flags& flags) {
+std::filesystem::path RootOf(const StageFlags& flags) {
   return flags.root.empty() ? DefaultStagingRoot() : std::filesystem::absolute(flags.root);
 }
 
-ExitStatus List(const Common& common, const Flags& flags) {
+ExitStatus List(const Common& common, const StageFlags& flags) {
   const std::vector<StagedInfo> staged = ListStaged(RootOf(flags));
   if (common.json) {
     Json list = Json::array();
@@ -42,7 +43,7 @@ ExitStatus List(const Common& common, const Flags& flags) {
   return ExitStatus::kDone;
 }
 
-ExitStatus Drop(const Common& common, const Flags& flags) {
+ExitStatus Drop(const Common& common, const StageFlags& flags) {
   const DropResult result = DropStaged(RootOf(flags), flags.drop);
   if (common.json) {
     PrintJson({{"dropped", result.dropped}, {"in_use", result.leased}});
@@ -54,7 +55,7 @@ ExitStatus Drop(const Common& common, const Flags& flags) {
   return result.leased.empty() ? ExitStatus::kDone : ExitStatus::kIncomplete;
 }
 
-ExitStatus Stage(const Common& common, const Flags& flags) {
+ExitStatus Stage(const Common& common, const StageFlags& flags) {
   StagerOptions options;
   options.root = RootOf(flags);
   options.state = DefaultStateDir();
@@ -86,7 +87,7 @@ ExitStatus Stage(const Common& common, const Flags& flags) {
 }  // namespace
 
 void AddStage(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<StageFlags>();
   Command command =
       app.AddCommand("stage", "Copy a checkpoint into shared memory, list or drop what is staged");
   command.AddOption("checkpoint", &flags->checkpoint,

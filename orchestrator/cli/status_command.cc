@@ -13,7 +13,7 @@
 namespace evald::cli {
 namespace {
 
-struct Flags {
+struct StatusFlags {
   std::string run;
   bool once = false;
   int limit = 20;
@@ -28,18 +28,18 @@ winsize TerminalSize() {
 }
 
 // The hosts, for their devices that are set aside.
-Json FetchHosts(Client* client, const Flags& flags) {
+Json FetchHosts(Client* client, const StatusFlags& flags) {
   if (!flags.run.empty()) return Json::array();
   const Json fleet = client->Get("/v1/hosts");
   return fleet.is_object() ? fleet.value("hosts", Json::array()) : Json::array();
 }
 
-Json Fetch(Client* client, const Flags& flags) {
+Json Fetch(Client* client, const StatusFlags& flags) {
   return flags.run.empty() ? client->Get(fmt::format("/v1/runs?limit={}", flags.limit))
                            : client->Get(RunPath(flags.run));
 }
 
-std::vector<std::string> Lines(const Json& found, const Json& hosts, const Flags& flags,
+std::vector<std::string> Lines(const Json& found, const Json& hosts, const StatusFlags& flags,
                                size_t columns) {
   if (!flags.run.empty()) return RunDetails(found);
   std::vector<std::string> lines = {"No runs yet."};
@@ -49,7 +49,7 @@ std::vector<std::string> Lines(const Json& found, const Json& hosts, const Flags
 }
 
 // Redraws in place until Ctrl-C, or until the one run that is shown is over.
-void Live(Client* client, const Flags& flags) {
+void Live(Client* client, const StatusFlags& flags) {
   for (size_t drawn = 0;;) {
     const Json found = Fetch(client, flags);
     const winsize size = TerminalSize();
@@ -65,7 +65,7 @@ void Live(Client* client, const Flags& flags) {
   }
 }
 
-ExitStatus Status(const Common& common, const Flags& flags) {
+ExitStatus Status(const Common& common, const StatusFlags& flags) {
   Client client(ReadClientFlags(flags.client));
   if (!common.json && !flags.once && ::isatty(STDOUT_FILENO) == 1) {
     Live(&client, flags);
@@ -85,7 +85,7 @@ ExitStatus Status(const Common& common, const Flags& flags) {
 }  // namespace
 
 void AddStatus(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<StatusFlags>();
   Command command = app.AddCommand("status", "Show a service's runs; a live table on a terminal");
   command.AddOption("run", &flags->run, "Only this one, in detail");
   command.AddFlag("--once", &flags->once, "Show it once and end");

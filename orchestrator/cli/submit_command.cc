@@ -9,15 +9,15 @@
 namespace evald::cli {
 namespace {
 
-struct Flags {
+struct SubmitFlags {
   FileSubmission submission;
   std::string resume;
   bool wait = false;
   ClientFlags client;
 };
 
-ExitStatus Submit(const Common& common, const Flags& flags) {
-  if (flags.submission.file.empty() == flags.resume.empty()) {
+ExitStatus Submit(const Common& common, const SubmitFlags& flags) {
+  if (flags.submission.wanted.path.empty() == flags.resume.empty()) {
     throw Error(ErrorKind::kUsage,
                 flags.resume.empty() ? "eval.yaml is missing: what to evaluate, and how"
                                      : "--resume: goes without an eval.yaml; the run has its own",
@@ -43,13 +43,9 @@ ExitStatus Submit(const Common& common, const Flags& flags) {
 }  // namespace
 
 void AddSubmit(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SubmitFlags>();
   Command command = app.AddCommand("submit", "Give a run to a service (evald serve)");
-  command
-      .AddOption("eval.yaml", &flags->submission.file,
-                 "What to evaluate, and how; paths in it are the service's host's")
-      .ExistingFile();
-  AddOverrides(command, &flags->submission.overrides);
+  AddWanted(command, &flags->submission.wanted);
   command.AddOption("--user", &flags->submission.user,
                     "Whose share of the devices it counts against");
   command.AddOption("--priority", &flags->submission.priority, "Higher goes first")
@@ -65,7 +61,8 @@ void AddSubmit(Command app, const Common* common, Action* action) {
                   "Follow the run to its end; the exit status is the run's");
   AddClientFlags(command, &flags->client);
   command.Footer(
-      "\nExamples:\n  evald submit eval.yaml                       prints the run's id\n"
+      "\nPaths are the service's host's.\n\nExamples:\n  evald submit eval.yaml                    "
+      "   prints the run's id\n"
       "  evald submit eval.yaml --wait                as 'evald run', on the service's devices\n"
       "  evald submit eval.yaml --key train-7-3000    harmless to repeat\n"
       "  evald submit --resume step-3000-20260102     finishes one that ended incomplete");

@@ -10,12 +10,12 @@
 namespace evald::cli {
 namespace {
 
-struct Flags {
+struct TasksFlags {
   std::string name;
   std::vector<std::string> task_dirs;
 };
 
-ExitStatus Tasks(const Common& common, const Flags& flags) {
+ExitStatus Tasks(const Common& common, const TasksFlags& flags) {
   std::vector<std::filesystem::path> directories(flags.task_dirs.begin(), flags.task_dirs.end());
   const TaskRegistry registry(directories);
   std::vector<TaskListing> listing = registry.List();
@@ -49,7 +49,7 @@ ExitStatus Tasks(const Common& common, const Flags& flags) {
 }  // namespace
 
 void AddTasks(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TasksFlags>();
   Command command = app.AddCommand("tasks", "List the tasks, groups and tags that are known");
   command.AddOption("name", &flags->name, "Only this one");
   command.AddOption("--task-dir", &flags->task_dirs, "A folder with more task files")

@@ -3,6 +3,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/cli/wanted.h"
 #include "orchestrator/config/engine_check.h"
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/verdict/report_files.h"
@@ -10,9 +11,8 @@
 namespace evald::cli {
 namespace {
 
-struct Flags {
-  std::string file;
-  EvalOverrides overrides;
+struct ValidateFlags {
+  Wanted wanted;
   VerdictOptions verdict;
 };
 
@@ -54,8 +54,8 @@ void PrintPlan(const EvalConfig& config, const Json& plan) {
     Print("  {:<11} {}\n", ToString(gate.tier), gate.name);
 }
 
-ExitStatus Validate(const Common& common, const Flags& flags) {
-  EvalConfig config = ReadEvalConfig(flags.file, flags.overrides);
+ExitStatus Validate(const Common& common, const ValidateFlags& flags) {
+  EvalConfig config = ReadWanted(flags.wanted);
   CheckEngineSettings(config, common.binaries);
   config.gates = PolicyOf(flags.verdict, config.gates);
   PreparationInput input = InputOf(config, PreparationInput::Work::kDescribe);
@@ -73,11 +73,10 @@ ExitStatus Validate(const Common& common, const Flags& flags) {
 }  // namespace
 
 void AddValidate(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ValidateFlags>();
   Command command = app.AddCommand(
       "validate", "Check an eval.yaml and show the resolved plan without running it");
-  command.AddOption("eval.yaml", &flags->file, "The file to check").Required().ExistingFile();
-  AddOverrides(command, &flags->overrides);
+  AddWanted(command, &flags->wanted).Required();
   command
       .AddOption("--gates", &flags->verdict.gates, "A file with the gates to meet (docs/gates.md)")
       .Metavar("FILE")

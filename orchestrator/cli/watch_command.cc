@@ -9,7 +9,7 @@
 namespace evald::cli {
 namespace {
 
-struct Flags {
+struct WatchFlags {
   std::string subject;  // a run's id, or an eval.yaml
   FolderWatch folder;
   std::vector<CommandOption> folder_options;  // options that go with --checkpoints
@@ -28,7 +28,7 @@ ExitStatus FollowToEnd(Client* client, const std::string& run, const Common& com
   return common.json ? StatusOfRun(now) : PrintRun(now, common);
 }
 
-ExitStatus Watch(const Common& common, const Flags& flags) {
+ExitStatus Watch(const Common& common, const WatchFlags& flags) {
   const int asked =
       (flags.list ? 1 : 0) + (flags.remove.empty() ? 0 : 1) + (flags.subject.empty() ? 0 : 1);
   if (asked != 1) {
@@ -46,11 +46,11 @@ ExitStatus Watch(const Common& common, const Flags& flags) {
   if (!flags.remove.empty()) return RemoveWatch(&client, flags.remove, common);
   if (flags.folder.checkpoints.empty()) return FollowToEnd(&client, flags.subject, common);
   FolderWatch folder = flags.folder;
-  folder.submission.file = flags.subject;
+  folder.submission.wanted.path = flags.subject;
   return WatchFolder(&client, folder, flags.detach, common);
 }
 
-void AddFolderFlags(Command command, Flags* flags) {
+void AddFolderFlags(Command command, WatchFlags* flags) {
   constexpr const char* kGroup = "A folder";
   FolderWatch* folder = &flags->folder;
   command
@@ -74,12 +74,13 @@ void AddFolderFlags(Command command, Flags* flags) {
                            "Without a marker: when nothing of it changed for so long (5)")
                 .Within(0.0, 86400.0)
                 .Metavar("SECONDS"));
-  goes_with(
-      command.AddOption("--set", &folder->submission.overrides.set, "Override a value of eval.yaml")
-          .Metavar("KEY.PATH=VALUE")
-          .OneArgument());
   goes_with(command
-                .AddOption("--data-dir", &folder->submission.overrides.data_dir,
+                .AddOption("--set", &folder->submission.wanted.overrides.set,
+                           "Override a value of eval.yaml")
+                .Metavar("KEY.PATH=VALUE")
+                .OneArgument());
+  goes_with(command
+                .AddOption("--data-dir", &folder->submission.wanted.overrides.data_dir,
                            "Where datasets lie (data_dir)")
                 .Metavar("DIR"));
   goes_with(command
@@ -102,7 +103,7 @@ void AddFolderFlags(Command command, Flags* flags) {
 }  // namespace
 
 void AddWatch(Command app, const Common* common, Action* action) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<WatchFlags>();
   Command command = app.AddCommand(
       "watch", "Follow a service's run to its end, or have it watch a folder for checkpoints");
   command

@@ -34,6 +34,22 @@ fs::path FromHome(const char* variable, const char* below_home, const char* key)
   return folder;
 }
 
+// A number of documents, or a share of them, as lm-evaluation-harness's --limit.
+void ReadLimit(YamlSection& section, TaskRequest* task) {
+  const Json limit = section.Value("limit");
+  if (limit.is_null()) return;
+  if (limit.is_number_integer() && limit.get<double>() >= 1) {
+    task->limit = section.Integer("limit", 1, INT64_MAX);
+  } else if (limit.is_number_float() && limit.get<double>() > 0 && limit.get<double>() < 1) {
+    task->limit_share = limit.get<double>();
+  } else {
+    section.Refuse("limit",
+                   fmt::format("found {}, expected a number of documents such as 100, or a "
+                               "share of them between 0 and 1 such as 0.1",
+                               limit.dump()));
+  }
+}
+
 TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t index,
                      const fs::path& file) {
   TaskRequest task;
@@ -45,7 +61,7 @@ TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t inde
   YamlSection section = top.Item("tasks", node, index);
   if (section.Has("command")) return ReadCommandTask(std::move(section), file);
   const auto name = section.String("task");
-  task.limit = section.Integer("limit", 1, INT64_MAX);
+  ReadLimit(section, &task);
   task.limit_total = section.Integer("limit_total", 1, INT64_MAX);
   if (const auto shots = section.Integer("num_fewshot", 0, 1000))
     task.num_fewshot = static_cast<int>(*shots);
@@ -57,17 +73,40 @@ TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t inde
   task.think_end = ReadThinkEnd(section);
   section.Finish();
   if (!name) section.Refuse("task", "is absent, expected the name of a task, group or tag");
-  if (task.limit && task.limit_total) {
+  if ((task.limit || task.limit_share) && task.limit_total) {
     section.Refuse("limit_total", "cannot be given together with 'limit'");
   }
   task.name = *name;
   return task;
 }
 
+// The keys `limit`, `num_fewshot` and `generation_kwargs` beside `tasks` hold for each task that
+// does not give its own. A command has none of them.
+void FillFrom(const TaskRequest& all, TaskRequest* task) {
+  if (task->command) return;
+  if (!task->limit && !task->limit_total && !task->limit_share) {
+    task->limit = all.limit;
+    task->limit_share = all.limit_share;
+  }
+  if (!task->num_fewshot) task->num_fewshot = all.num_fewshot;
+  if (all.generation_kwargs.is_null()) return;
+  Json merged = all.generation_kwargs;
+  if (!task->generation_kwargs.is_null()) merged.update(task->generation_kwargs);
+  task->generation_kwargs = std::move(merged);
+}
+
 void ReadTasks(YamlSection& top, EvalConfig* config) {
+  TaskRequest all;
+  ReadLimit(top, &all);
+  if (const auto shots = top.Integer("num_fewshot", 0, 1000))
+    all.num_fewshot = static_cast<int>(*shots);
+  all.generation_kwargs = top.Value("generation_kwargs");
+  if (!all.generation_kwargs.is_null() && !all.generation_kwargs.is_object())
+    top.Refuse("generation_kwargs", "is no mapping");
   const std::vector<YAML::Node> items = top.List("tasks");
   for (size_t i = 0; i < items.size(); ++i) {
     config->tasks.push_back(ReadTask(top, items[i], i, config->file));
+    FillFrom(all, &config->tasks.back());
   }
   if (items.empty())
     top.RefuseAbsent("tasks", "absent or empty, expected a list such as [gsm8k, mmlu]");
@@ -276,6 +315,7 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
     Json entry = {{"task", task.name}};
     if (task.command) entry["command"] = ToJson(*task.command);
     if (task.limit) entry["limit"] = *task.limit;
+    if (task.limit_share) entry["limit"] = *task.limit_share;
     if (task.limit_total) entry["limit_total"] = *task.limit_total;
     if (task.num_fewshot) entry["num_fewshot"] = *task.num_fewshot;
     if (task.repeats) entry["repeats"] = *task.repeats;

@@ -30,8 +30,8 @@ constexpr OtherName kOtherNames[] = {
     {"run_name", "output", "name"},
     {"device", "workers", "devices"},
     {"num_workers", "workers", "count"},
-    {"gen_kwargs", "tasks[]", "generation_kwargs"},
-    {"fewshot", "tasks[]", "num_fewshot"},
+    {"gen_kwargs", "", "generation_kwargs"},
+    {"fewshot", "", "num_fewshot"},
 };
 
 // The members of generation_kwargs that are most often given in the wrong place.
@@ -73,6 +73,9 @@ const std::vector<EvalKeys>& AllEvalKeys() {
        {"checkpoint",
         "name",
         "tasks",
+        "limit",
+        "num_fewshot",
+        "generation_kwargs",
         "data_dir",
         "task_dirs",
         "task_code",

@@ -58,7 +58,36 @@ void CheckText(const std::string& text, const std::string& file) {
   }
 }
 
-// Sets `key.path=value` in the tree, making mappings on the way.
+// Sets the value in the tree at keys[at...], making mappings on the way. "*" is every item of a
+// list. A task that is only a name becomes a mapping; a command has none of the settings of tasks.
+void Assign(YAML::Node node, const std::vector<std::string>& keys, size_t at,
+            const YAML::Node& value, const std::string& assignment) {
+  const std::string& key = keys[at];
+  if (key == "*" && node.IsSequence() && at + 1 < keys.size()) {
+    for (size_t i = 0; i < node.size(); ++i) {
+      if (node[i].IsScalar()) {
+        YAML::Node task(YAML::NodeType::Map);
+        task["task"] = node[i].Scalar();
+        node[i] = task;
+      }
+      if (!node[i].IsMap() || !node[i]["command"]) Assign(node[i], keys, at + 1, value, assignment);
+    }
+    return;
+  }
+  if (!node.IsMap()) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("--set {}: '{}' lies in a value that is not a mapping", assignment, key));
+  }
+  if (at + 1 == keys.size()) {
+    node[key] = value;
+    return;
+  }
+  if (!node[key] || node[key].IsNull()) node[key] = YAML::Node(YAML::NodeType::Map);
+  Assign(node[key], keys, at + 1, value, assignment);
+}
+
+// Sets `key.path=value` in the tree.
 void ApplyOverride(YAML::Node root, const std::string& assignment) {
   const size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0) {
@@ -78,24 +107,25 @@ void ApplyOverride(YAML::Node root, const std::string& assignment) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("--set {}: the value is not YAML: {}", assignment, e.msg));
   }
-  const std::vector<std::string> keys = Split(assignment.substr(0, equals), '.');
-  YAML::Node node;
-  node.reset(root);
-  for (size_t i = 0; i + 1 < keys.size(); ++i) {
-    if (!node.IsMap()) {
-      throw Error(
-          ErrorKind::kUsage,
-          fmt::format("--set {}: '{}' lies in a value that is not a mapping", assignment, keys[i]));
+  Assign(root, Split(assignment.substr(0, equals), '.'), 0, value, assignment);
+}
+
+}  // namespace
+
+namespace {
+
+// "tasks[2].limit" as --set names it for all items: "tasks.*.limit".
+std::string WithStars(const std::string& dotted) {
+  std::string stars;
+  for (size_t i = 0; i < dotted.size(); ++i) {
+    if (dotted[i] != '[') {
+      stars += dotted[i];
+      continue;
     }
-    if (!node[keys[i]] || node[keys[i]].IsNull()) node[keys[i]] = YAML::Node(YAML::NodeType::Map);
-    node.reset(node[keys[i]]);
+    stars += ".*";
+    i = std::min(dotted.find(']', i), dotted.size());
   }
-  if (!node.IsMap()) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("--set {}: '{}' lies in a value that is not a mapping", assignment,
-                            keys.back()));
-  }
-  node[keys.back()] = value;
+  return stars;
 }
 
 }  // namespace
@@ -184,8 +214,10 @@ std::string YamlSection::Where(const YAML::Node& node) const {
 std::string YamlSection::Assignment(const std::string& dotted) const {
   std::string at = dotted;
   while (!at.empty()) {
-    const auto found = context_->overrides.find(at);
-    if (found != context_->overrides.end()) return found->second;
+    for (const std::string& key : {at, WithStars(at)}) {
+      const auto found = context_->overrides.find(key);
+      if (found != context_->overrides.end()) return found->second;
+    }
     const size_t cut = at.find_last_of(".[");
     at.resize(cut == std::string::npos ? 0 : cut);
   }

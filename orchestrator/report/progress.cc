@@ -83,17 +83,20 @@ std::vector<std::string> RenderProgress(const ProgressSnapshot& snapshot, int co
       active.push_back(&task);
     }
   }
-  const size_t room = static_cast<size_t>(std::max(0, rows - static_cast<int>(lines.size()) - 2));
+  const int below = snapshot.notice.empty() ? 2 : 3;
+  const size_t room =
+      static_cast<size_t>(std::max(0, rows - static_cast<int>(lines.size()) - below));
   for (size_t i = 0; i < std::min(room, active.size()); ++i) {
     lines.push_back(Fit(TaskLine(*active[i]), columns));
   }
   std::string last = fmt::format("  {} elapsed", HumanSeconds(snapshot.elapsed_s));
-  if (snapshot.remaining_s >= 0)
+  if (snapshot.remaining_s >= 0 && snapshot.notice.empty())
     last += fmt::format(", about {} left", HumanSeconds(snapshot.remaining_s));
   if (!snapshot.tasks.empty()) {
     last += fmt::format("; tasks: {} done, {} under way, {} waiting", done, active.size(), waiting);
   }
   lines.push_back(Fit(last, columns));
+  if (!snapshot.notice.empty()) lines.push_back(Fit("  " + snapshot.notice, columns));
   return lines;
 }
 
@@ -146,13 +149,16 @@ void ProgressDisplay::PrintLine(const ProgressSnapshot& snapshot, bool last) {
     Print(stderr, "evald: {:>8}  {}: {} documents, {}\n", HumanSeconds(snapshot.elapsed_s),
           task.name, task.documents, task.headline);
   }
-  if (!last && snapshot.elapsed_s < next_line_at_s_) return;
+  const bool news = snapshot.notice != noticed_;
+  if (!last && !news && snapshot.elapsed_s < next_line_at_s_) return;
   std::vector<std::string> parts;
   for (const PhaseProgress& phase : snapshot.phases) {
     if (phase.total > 0) parts.push_back(fmt::format("{} {}", phase.name, Count(phase)));
   }
   if (parts.empty()) return;  // the run has not begun
   next_line_at_s_ = snapshot.elapsed_s + kLineEverySeconds;
+  noticed_ = snapshot.notice;
+  if (!snapshot.notice.empty()) parts.push_back(snapshot.notice);
   Print(stderr, "evald: {:>8}  {}\n", HumanSeconds(snapshot.elapsed_s), Join(parts, ", "));
 }
 

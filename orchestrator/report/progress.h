@@ -29,6 +29,7 @@ struct ProgressSnapshot {
   double documents_per_s = 0;  ///< generated; 0: not known yet
   std::vector<PhaseProgress> phases;
   std::vector<TaskProgress> tasks;
+  std::string notice = {};  ///< in place of the time left: what is being waited for
 };
 
 /// Shows progress on standard error: on a terminal a block of bars that is redrawn in place,
@@ -53,6 +54,7 @@ class ProgressDisplay {
   int lines_drawn_ = 0;
   double next_line_at_s_ = 0;
   std::vector<std::string> announced_;
+  std::string noticed_;
 };
 
 /// The lines of the block, at most `columns` wide and `rows` many. Separate from I/O for tests.

@@ -29,18 +29,6 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-// A folder name from a model's name. Characters that are awkward in paths become '_'.
-std::string Slug(const std::string& name) {
-  std::string slug;
-  for (const char c : name) {
-    const bool plain =
-        std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
-    slug += plain ? c : '_';
-  }
-  if (slug.empty() || slug[0] == '.') slug = "run" + slug;
-  return slug.substr(0, 80);
-}
-
 std::string Timestamp() {
   const std::time_t now = static_cast<std::time_t>(WallSeconds());
   return fmt::format("{:%Y%m%d-%H%M%S}", fmt::gmtime(now));

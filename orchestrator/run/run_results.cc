@@ -213,6 +213,7 @@ Json HarnessConfig(const EvalConfig& config) {
   Json limit = nullptr;
   for (const TaskRequest& task : config.tasks) {
     if (task.limit) limit = *task.limit;
+    if (task.limit_share) limit = *task.limit_share;
   }
   return {{"model", config.engine.name},
           {"model_args", ModelArguments(config)},

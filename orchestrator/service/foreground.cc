@@ -6,7 +6,9 @@
 
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "base/print.h"
 #include "base/socket_directory.h"
+#include "base/text.h"
 #include "checkpoint/layout.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/config/sections.h"
@@ -56,6 +58,7 @@ class ForegroundRun {
  public:
   ForegroundRun(const RunOptions& options, RunDirectory directory)
       : store_(StateOf(options.config)),
+        quiet_(options.quiet),
         display_(options.quiet),
         fleet_(&loop_, MakeFleetOptions(options, directory)),
         host_(&loop_, MakeHostOptions(options, socket_directory_.path(), directory),
@@ -105,7 +108,9 @@ class ForegroundRun {
  private:
   void Tick() {
     fleet_.Tick();
-    display_.Show(evaluation_->Progress());
+    ProgressSnapshot progress = evaluation_->Progress();
+    if (signals_ > 0) progress.notice = Stopping();
+    display_.Show(progress);
     loop_.After(kForegroundTick, [this] { Tick(); });
   }
 
@@ -115,12 +120,20 @@ class ForegroundRun {
                         fmt::format("stopped by {}", signal == SIGINT ? "Ctrl-C" : "a signal"));
       return;
     }
-    fmt::print(stderr, "\nevald: finishing what is under way; Ctrl-C again stops at once\n");
     evaluation_->Drain();
+    if (quiet_) Print(stderr, "evald: {}\n", Stopping());
+  }
+
+  std::string Stopping() const {
+    const std::vector<std::string> holders = evaluation_->Holders();
+    return fmt::format("stopping: {}; Ctrl-C again stops at once",
+                       holders.empty() ? "what is done is being written"
+                                       : "waiting for trials of " + Join(holders, ", "));
   }
 
   Loop loop_;
   RunStore store_;
+  bool quiet_;
   ProgressDisplay display_;
   std::unique_ptr<DatabaseThread> database_;
   std::unique_ptr<TaskFinisher> finisher_;

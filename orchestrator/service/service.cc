@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kServiceTick{200};
 // A run for which no device has been there for so long takes no place from others.
 constexpr int64_t kStrandedMicros = 60'000'000;
 // A service that drains says so often which runs it waits for.
-constexpr int64_t kDrainingMicros = 30'000'000;
+constexpr int64_t kDrainingMicros = 5'000'000;
 // Time in which workers' last messages about an ended run still reach its timeline.
 constexpr std::chrono::milliseconds kLastWords{200};
 
@@ -308,7 +308,8 @@ void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Judg
 
 void Service::OnSignal(int) {
   if (++signals_ > 1) return StopNow();
-  log::Info("draining: trials under way are finished, runs stay queued");
+  log::Warn(
+      "draining: trials under way are finished, runs stay queued; a second signal stops at once");
   draining_ = true;
   draining_told_us_ = MonotonicMicros();
   for (auto& [number, run] : queue_.runs()) {
@@ -322,7 +323,7 @@ void Service::TellDraining(int64_t now) {
   draining_told_us_ = now;
   for (const auto& [number, run] : queue_.runs()) {
     if (!run.evaluation || run.concluding) continue;
-    log::Info("draining: run {} still has work on {}; a second signal stops without it", run.id,
+    log::Warn("draining: run {} still has work on {}; a second signal stops without it", run.id,
               evald::Join(run.evaluation->Holders(), ", "));
   }
 }

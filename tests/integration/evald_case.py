@@ -143,7 +143,7 @@ class EvaldCase(unittest.TestCase):
         return text
 
     def only_run(self):
-        runs = [p for p in (self.folder / "runs").iterdir() if p.is_dir()]
+        runs = [p for p in (self.folder / "runs").iterdir() if p.is_dir() and not p.is_symlink()]
         self.assertEqual(len(runs), 1)
         return runs[0]
 

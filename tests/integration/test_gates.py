@@ -231,6 +231,17 @@ class MadeUp(GatesCase):
         self.assertEqual([gate["outcome"] for gate in verdict["gates"]], ["fail", "fail", "pass"])
         self.check_junit({gate["name"]: gate for gate in verdict["gates"]}, 0)
 
+    def test_the_last_run_is_a_baseline(self):
+        last = self.folder / "runs/last"
+        self.assertEqual(self.evaluate("one", lambda i: i % 2).returncode, 0)
+        self.assertEqual(os.readlink(last), "one")
+        policy = self.policy({**SUMS, "max_drop": 0.01})
+        worse = self.evaluate("two", lambda i: i % 4 == 0, extra=["--gates", policy, "--baseline", last])
+        self.assertEqual(worse.returncode, 1, worse.stderr)
+        self.assertEqual(os.readlink(last), "two", "the last run is the one that ended last, whatever its verdict")
+        verdict = json.loads((self.folder / "runs/two/verdict.json").read_text())
+        self.assertEqual((verdict["gates"][0]["candidate"], verdict["gates"][0]["baseline"]), (0.25, 0.5))
+
     def test_the_harnesss_results_are_a_baseline(self):
         self.assertEqual(self.evaluate("base", lambda i: i % 2).returncode, 0)
         harness = self.folder / "harness"

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from evald_case import BINARIES, EvaldCase, scores
+from evald_case import BINARIES, QUICKSTART, EvaldCase, scores
 
 
 # A program between evald and a real worker. It changes the file of the first slice that is done.
@@ -50,6 +50,19 @@ sys.exit(worker.wait())
 
 
 class Run(EvaldCase):
+    def test_a_checkpoint_and_tasks_need_no_file(self):
+        self.make_suite()
+        checkpoint = QUICKSTART / "checkpoints/step-00100"
+        keys = {"engine": {"name": "emulated"}, "task_dirs": [str(self.tasks)], "staging.root": str(self.folder / "staging"),
+                "output": {"dir": str(self.folder / "runs")}, "state_dir": str(self.folder / "state"),
+                "cache_dir": str(self.folder / "cache")}
+        settings = [word for key, value in keys.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+        document = self.run_done(checkpoint, "--tasks", "sums,choice", "--limit", "0.101", *settings)
+        self.assertEqual({name: entry["effective"] for name, entry in document["n-samples"].items()}, {"sums": 21, "choice": 11})
+        refused = self.evald("run", checkpoint, *settings)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("no task is named", refused.stderr)
+
     def test_results_samples_timeline_and_exit_status(self):
         self.make_suite()
         document = self.run_done(self.write_config())

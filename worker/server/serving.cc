@@ -88,10 +88,13 @@ std::string Serving::WhyNotExchanged(Scorer before) {
     // Weights of two near steps may both be near enough, but do not give the same bits.
     const bool stale = !compared_.empty() && compared_.size() <= compared.size() &&
                        std::equal(compared_.begin(), compared_.end(), compared.begin());
+    values_are_older_ = true;
     return stale ? kStale : "";
   }
   scorer_ = JudgeScoring();
   if (scored && !scorer_.offered()) return scorer_.reason();
+  const bool older = std::exchange(values_are_older_, false);
+  if (scored && older) return "no scores of the weights before are there to be compared";
   return scorer_.offered() && scorer_.values() == values ? kStale : "";
 }
 
@@ -216,6 +219,7 @@ void Serving::ReadCheckpoint(const std::filesystem::path& directory) {
 void Serving::Prepare() {
   Greet();
   scorer_ = JudgeScoring();
+  values_are_older_ = false;
   Probe();
 }
 

@@ -68,6 +68,9 @@ class Serving {
   PlanSetup setup_;
   std::unique_ptr<Tokenizer> tokenizer_;  ///< null if the checkpoint's tokenizer is not understood
   Scorer scorer_;
+  /// Whether the self-test's scores are not of the last weights: the exchange since then was shown
+  /// by the parity check.
+  bool values_are_older_ = false;
   GenerationConfig end_tokens_only_;
   parity::ParityCheck parity_;
   std::vector<std::optional<double>> compared_;  ///< the server's scores in the last parity check

@@ -80,12 +80,14 @@ TEST(EvalConfig, TheDataFolderIsThere) {
 
 TEST(EvalConfig, AMisplacedKeyIsSentWhereItBelongs) {
   const std::pair<const char*, const char*> cases[] = {
-      {"limit: 10\n",
-       "eval.yaml:5: unknown key 'limit'; it belongs to an entry of 'tasks', as in tasks: [{task: "
-       "gsm8k, limit: 100}]"},
-      {"num_fewshot: 5\n",
-       "unknown key 'num_fewshot'; it belongs to an entry of 'tasks', as in tasks: [{task: gsm8k, "
-       "num_fewshot: 5}]"},
+      {"repeats: 5\n",
+       "eval.yaml:5: unknown key 'repeats'; it belongs to an entry of 'tasks', as in tasks: "
+       "[{task: "
+       "gsm8k, repeats: 5}]"},
+      {"limit_total: 5\n",
+       "unknown key 'limit_total'; it belongs to an entry of 'tasks', as in tasks: [{task: gsm8k, "
+       "limit_total: 100}]"},
+      {"gen_kwargs: {}\n", "unknown key 'gen_kwargs'; here this is 'generation_kwargs'"},
       {"model: /tmp\n", "unknown key 'model'; here this is 'checkpoint'"},
       {"enable_thinking: true\n",
        "unknown key 'enable_thinking'; it belongs to 'engine', or to an entry of 'tasks', as in "
@@ -115,6 +117,65 @@ TEST(EvalConfig, AMisplacedKeyIsSentWhereItBelongs) {
               HasSubstr("key 'engine.threads': unknown key; it belongs to 'workers'"));
   EXPECT_THAT(ProblemOf("tasks: [{task: gsm8k, limits: 3}]\n"),
               HasSubstr("or did you mean 'limit'?"));
+}
+
+EvalConfig Parsed(const std::string& text, const std::vector<std::string>& set = {}) {
+  return ParseEvalConfig(text, "/somewhere/eval.yaml", {set, ""});
+}
+
+TEST(EvalConfig, SettingsBesideTheTasksHoldForThoseWithoutTheirOwn) {
+  const EvalConfig config = Parsed(
+      "engine: {name: emulated}\nlimit: 100\nnum_fewshot: 3\n"
+      "generation_kwargs: {max_gen_toks: 9, temperature: 1}\n"
+      "tasks: [a, {task: b, limit: 2, num_fewshot: 0, generation_kwargs: {max_gen_toks: 5}}, "
+      "{task: c, limit_total: 7}, {task: d, limit: 0.5}]\n");
+  EXPECT_EQ(config.tasks[0].limit, 100);
+  EXPECT_EQ(config.tasks[0].num_fewshot, 3);
+  EXPECT_EQ(config.tasks[0].generation_kwargs, Json({{"max_gen_toks", 9}, {"temperature", 1}}));
+  EXPECT_EQ(config.tasks[1].limit, 2);
+  EXPECT_EQ(config.tasks[1].num_fewshot, 0);
+  EXPECT_EQ(config.tasks[1].generation_kwargs, Json({{"max_gen_toks", 5}, {"temperature", 1}}));
+  EXPECT_EQ(config.tasks[2].limit, std::nullopt);
+  EXPECT_EQ(config.tasks[2].limit_total, 7);
+  EXPECT_EQ(config.tasks[3].limit, std::nullopt);
+  EXPECT_EQ(config.tasks[3].limit_share, 0.5);
+}
+
+TEST(EvalConfig, AShareOfTheDocumentsDecidesScores) {
+  const auto tasks = [](const char* limit) {
+    return ToJson(Parsed(kPlain, {std::string("tasks.*.limit=") + limit}), true)["tasks"];
+  };
+  EXPECT_EQ(tasks("0.5"), Json::parse(R"([{"task": "gsm8k", "limit": 0.5}])"));
+  EXPECT_EQ(tasks("5"), Json::parse(R"([{"task": "gsm8k", "limit": 5}])"));
+}
+
+TEST(EvalConfig, LimitsThatAreNoneAreRefused) {
+  for (const char* limit :
+       {"0", "-1", "1.0", "1.5", "0.0", "-0.5", ".nan", "many", "true", "[1]"}) {
+    EXPECT_THAT(ProblemOf(std::string(kPlain) + "limit: " + limit + "\n"),
+                AllOf(StartsWith("/somewhere/eval.yaml:5: key 'limit': found "),
+                      HasSubstr("expected a number of documents such as 100, or a share")))
+        << limit;
+  }
+}
+
+TEST(EvalConfig, SetReachesEveryTask) {
+  const std::string text =
+      "engine: {name: emulated}\n"
+      "tasks: [a, {task: b, limit: 2}, {name: c, command: [x], results: {file: r, scores: {s: "
+      "$.s}}}]\n";
+  const EvalConfig config = Parsed(text, {"tasks.*.limit=7", "tasks.*.num_fewshot=1"});
+  ASSERT_EQ(config.tasks.size(), 3u);
+  EXPECT_EQ(config.tasks[0].name, "a");
+  EXPECT_EQ(config.tasks[0].limit, 7);
+  EXPECT_EQ(config.tasks[1].limit, 7);
+  EXPECT_EQ(config.tasks[1].num_fewshot, 1);
+  EXPECT_EQ(config.tasks[2].limit, std::nullopt);
+  EXPECT_THAT(ProblemOf(text, {"tasks.*.limit=0"}),
+              StartsWith("--set tasks.*.limit=0: key 'tasks[0].limit': found 0"));
+  EXPECT_THAT(ProblemOf(text, {"tasks.*.limits=1"}),
+              StartsWith("--set tasks.*.limits=1: unknown key 'tasks[0].limits'"));
+  EXPECT_THAT(ProblemOf(text, {"workers.*.count=1"}), HasSubstr("workers"));
 }
 
 TEST(EvalConfig, ErrorsOfTheSandboxNameTheirKeyOnce) {

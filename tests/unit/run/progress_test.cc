@@ -32,6 +32,16 @@ TEST(Progress, ShowsPhasesActiveTasksAndACountOfTheRest) {
   EXPECT_NE(text.find("about 3 min 20 s left"), std::string::npos) << text;
 }
 
+TEST(Progress, ARunThatIsToStopSaysSoInPlaceOfTheTimeLeft) {
+  ProgressSnapshot snapshot = Snapshot();
+  for (TaskProgress& task : snapshot.tasks) task.generated = 5;
+  snapshot.notice = "stopping: waiting for trials of w0; Ctrl-C again stops at once";
+  const auto lines = RenderProgress(snapshot, 120, 10);
+  EXPECT_LE(lines.size(), 10u);
+  EXPECT_EQ(lines.back(), "  " + snapshot.notice);
+  EXPECT_EQ(Join(lines, "\n").find("left"), std::string::npos);
+}
+
 TEST(Progress, FitsTheTerminal) {
   ProgressSnapshot snapshot = Snapshot();
   for (TaskProgress& task : snapshot.tasks) task.generated = 5;
