@@ -312,8 +312,13 @@ class Translator {
           "task files with Python functions of their own also need `task_code: allow`");
     }
     if (const auto folder = Value("output_path")) Set("output", "dir", *folder);
-    if (const auto device = Value("device"); device && *device != "cuda")
-      Set("workers", "devices", Json::array({*device == "cpu" ? "cpu:0" : *device}));
+    if (Value("device") == "cpu") Set("workers", "devices", Json::array({"cpu:0"}));
+    if (const std::string device = Value("device").value_or("cpu"); device.starts_with("cuda:")) {
+      out_.notes.push_back(fmt::format(
+          "--device {} is left out: evald uses every GPU that it finds; workers.devices names one "
+          "by its UUID (nvidia-smi -L)",
+          device));
+    }
     out_.notes.emplace_back("data_dir names the folder that datasets lie in");
   }
 

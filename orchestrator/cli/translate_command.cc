@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/print.h"
+#include "base/text.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/harness_command.h"
 
@@ -13,7 +14,7 @@ ExitStatus Translate(const Common& common, const std::vector<std::string>& words
     PrintJson({{"yaml", found.yaml}, {"notes", found.notes}});
     return ExitStatus::kDone;
   }
-  Print("{}", found.yaml);
+  for (const std::string& line : Split(Trim(found.yaml), '\n')) Print("{}\n", line);
   for (const std::string& note : found.notes) Print("# {}\n", note);
   return ExitStatus::kDone;
 }

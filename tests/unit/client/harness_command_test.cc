@@ -14,8 +14,6 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::StartsWith;
 
 std::string RefusalOf(const std::vector<std::string>& words) {
@@ -63,7 +61,7 @@ TEST(HarnessCommand, WhatDecidesScoresIsTranslated) {
                 "--batch_size",
                 "auto",
                 "--device",
-                "cuda:1",
+                "cpu",
                 "--log_samples"},
                folder);
   EXPECT_EQ(config.engine.name, "native");
@@ -82,7 +80,7 @@ TEST(HarnessCommand, WhatDecidesScoresIsTranslated) {
   EXPECT_EQ(config.task_dirs[0], folder.path() / "tasks");
   EXPECT_EQ(config.output_dir, folder.path() / "out");
   EXPECT_EQ(config.fewshot_seed, 4u);
-  EXPECT_EQ(config.workers.devices, std::vector<std::string>{"cuda:1"});
+  EXPECT_EQ(config.workers.devices, std::vector<std::string>{"cpu:0"});
 }
 
 TEST(HarnessCommand, ServersBecomeEngines) {

@@ -161,7 +161,7 @@ TEST(EvalConfig, LimitsThatAreNoneAreRefused) {
 
 TEST(EvalConfig, SetReachesEveryTask) {
   const std::string text =
-      "engine: {name: emulated}\n"
+      "checkpoint: /tmp\nengine: {name: emulated}\n"
       "tasks: [a, {task: b, limit: 2}, {name: c, command: [x], results: {file: r, scores: {s: "
       "$.s}}}]\n";
   const EvalConfig config = Parsed(text, {"tasks.*.limit=7", "tasks.*.num_fewshot=1"});
