@@ -18,6 +18,7 @@
 #include "datasets/leaf_task.h"
 #include "datasets/prompts.h"
 #include "datasets/sources.h"
+#include "datasets/task_data.h"
 #include "datasets/task_set.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
@@ -78,13 +79,10 @@ class Preparation {
         config_(task.state->config),
         options_(options),
         prompts_(PromptsOf(*task.state, options.prompts)) {
-    eval_split_ = config_.test_split.empty() ? config_.validation_split : config_.test_split;
+    eval_split_ = EvaluatedSplit(config_);
     CheckFunctions();
     Locate("eval", eval_split_, &eval_files_);
-    if (config_.num_fewshot > 0 && !UsesSamples()) {
-      fewshot_split_ = FewshotSplit();
-      Locate("fewshot", fewshot_split_, &fewshot_files_);
-    }
+    if (const auto split = FewshotSplit(config_)) Locate("fewshot", *split, &fewshot_files_);
   }
 
   // The content key: everything that decides the requests. Users share prepared tasks, so no one
@@ -211,12 +209,6 @@ class Preparation {
 
   bool UsesSamples() const {
     return config_.fewshot.split.is_null() && !config_.fewshot.samples.is_null();
-  }
-
-  std::string FewshotSplit() const {
-    if (config_.fewshot.split.is_string()) return config_.fewshot.split.get<std::string>();
-    if (!config_.training_split.empty()) return config_.training_split;
-    return config_.validation_split.empty() ? config_.test_split : config_.validation_split;
   }
 
   // Imports the task's own functions, or throws before any data is read.
@@ -510,7 +502,6 @@ class Preparation {
   const PrepareOptions& options_;
   PromptOptions prompts_;  ///< the run's, with what the task's request says of thinking
   std::string eval_split_;
-  std::string fewshot_split_;
   SplitFiles eval_files_;
   SplitFiles fewshot_files_;
   Json files_ = Json::array();

@@ -112,7 +112,7 @@ const std::vector<EvalKeys>& AllEvalKeys() {
       {"staging", {"root", "keep", "verify"}},
       {"limits", {"line", "file", "memory", "disk", "seconds"}},
       {"output", {"dir", "name"}},
-      {"gates", {"baseline", "alpha", "resolution", "truncated", "rules"}},
+      {"gates", {"baseline", "alpha", "resolution", "other_versions", "truncated", "rules"}},
       {"gates.truncated", {"max", "tier", "name"}},
       {"gates.rules[]",
        {"name", "task", "metric", "filter", "min", "max", "max_drop", "max_relative_drop",

@@ -10,10 +10,12 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "checkpoint/layout.h"
+#include "datasets/task_data.h"
 #include "datasets/task_files.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
 #include "metrics/scorer.h"
+#include "orchestrator/prepare/missing.h"
 #include "orchestrator/prepare/shared_prefix.h"
 #include "orchestrator/report/results.h"
 #include "prepared/cache.h"
@@ -82,7 +84,7 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
   options.prepared_bytes_max = input.limits.disk_bytes;
   options.doing = hooks.doing;
   const bool calls = input.task_code.allowed != TaskCodeOptions::Allowed::kNo;
-  if (hooks.boxes != nullptr && calls && !input.task_dirs.empty())
+  if (hooks.boxes != nullptr && calls)
     options.code = TaskCodeFor(input, hooks.boxes);
   options.tables = [boxes = hooks.boxes, code = input.task_code] {
     return std::make_unique<TableReader>(code, boxes);
@@ -177,22 +179,39 @@ Json ExpectedEntry(const LeafTask& leaf, const TaskDefinition& task) {
   return entry;
 }
 
-// Refuses tasks and gates that would fail only when results are scored and judged. No data is read
-// before.
-void CheckScoring(const PreparationInput& input, const ResolvedTasks& resolved,
-                  const PreparationHooks& hooks) {
-  hooks.doing("checking the tasks' metrics");
+// Adds why a task cannot be prepared or scored, as far as its files say so without being read, and
+// its entry in the results.
+void CheckLeaf(const PreparationInput& input, const LeafTask& leaf, ResultsInput* results,
+               Missing* missing) {
+  const bool runs_code = input.task_code.allowed != TaskCodeOptions::Allowed::kNo;
+  results->tasks.push_back(DefineTask(leaf));
+  TaskDefinition& task = results->tasks.back();
+  if (runs_code) task.sources["code"] = Json::object();  // its functions will run
+  try {
+    if (!runs_code) CheckDocumentFunctions(leaf);
+    results->entries[leaf.name] = ExpectedEntry(leaf, task);
+  } catch (const Error& error) {
+    missing->Add(leaf.name, error);
+  }
+  for (const SplitFound& split : FindTaskData(leaf, input.data_dir, input.roots))
+    missing->Add(leaf.name, split);
+}
+
+// Refuses tasks and gates that would fail only when data is read, or when results are scored and
+// judged. No data is read before.
+void CheckTasks(const PreparationInput& input, const ResolvedTasks& resolved,
+                const PreparationHooks& hooks) {
+  hooks.doing("checking the tasks");
   ResultsInput results;
   results.groups = resolved.groups;
   Json truncated = Json::object();
+  Missing missing;
   for (const LeafTask& leaf : resolved.leaves) {
-    results.tasks.push_back(DefineTask(leaf));
-    if (input.task_code.allowed != TaskCodeOptions::Allowed::kNo)
-      results.tasks.back().sources["code"] = Json::object();  // its functions will run
-    results.entries[leaf.name] = ExpectedEntry(leaf, results.tasks.back());
+    CheckLeaf(input, leaf, &results, &missing);
     if (results.tasks.back().output_type == "generate_until")
       truncated[leaf.name] = {{"answers", 1}, {"truncated", 0}};
   }
+  missing.ThrowIfAny(resolved.leaves.size());
   results.evald["truncated_answers"] = std::move(truncated);
   if (input.judge.policy.gates.empty() && input.judge.policy.baseline.empty()) return;
   hooks.doing("checking the gates");
@@ -254,7 +273,7 @@ Json CheckInput(const PreparationInput& input, const PreparationHooks& hooks) {
   for (const LeafTask& leaf : resolved.leaves) found["tasks"].push_back(leaf.name);
   for (const GroupDefinition& group : resolved.groups) found["groups"].push_back(group.name);
   if (input.weights) found["checkpoint"] = DescribeCheckpoint(input, hooks);
-  CheckScoring(input, resolved, hooks);
+  CheckTasks(input, resolved, hooks);
   return found;
 }
 
@@ -268,7 +287,7 @@ Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks)
                 {"prompts", DescribePrompts(options.prompts)},
                 {"tasks", Json::array()}};
   const ResolvedTasks resolved = Resolve(input, hooks);
-  CheckScoring(input, resolved, hooks);
+  CheckTasks(input, resolved, hooks);
   const std::unique_ptr<Tokenizer> tokenizer = TokenizerForEnds(input);
   for (const LeafTask& leaf : resolved.leaves) {
     const TaskDefinition task = DescribeTask(leaf, options);
