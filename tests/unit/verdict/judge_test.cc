@@ -132,7 +132,7 @@ TEST_F(Judging, TasksOfOtherVersionsAreComparedOnlyIfAPolicySaysSo) {
   EXPECT_EQ(refused.gates[2].outcome, Outcome::kNotScored) << "the group has the task";
   EXPECT_EQ(refused.gates[3].outcome, Outcome::kPass) << "no baseline is needed";
   EXPECT_EQ(refused.status, ExitStatus::kUsage);
-  EXPECT_THAT(ToJson(refused).at("other_versions"), ElementsAre("t (3.0 against 2)"));
+  EXPECT_EQ(ToJson(refused).at("other_versions"), Json::array({"t (3.0 against 2)"}));
   policy.other_versions = true;
   const Verdict compared = Judge(policy, &mine, &other, ExitStatus::kDone, {});
   EXPECT_EQ(compared.status, ExitStatus::kDone);
