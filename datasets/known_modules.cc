@@ -8,7 +8,6 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "datasets/task_yaml_cache.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -80,18 +79,15 @@ std::string WithoutPackage(const std::string& name) {
 }  // namespace
 
 std::string FunctionBeside(const fs::path& folder, const std::string& name,
-                           const ReadRoots& roots, TaskYamlCache* cache) {
+                           const ReadRoots& roots) {
   const QualifiedName wanted = Parse(name);
   const fs::path file = folder / (wanted.module + ".py");
   const std::string own = (folder / wanted.module).string() + "." + wanted.function;
-  const auto read = [&] {
-    return roots.HasFile(file) ? Sha256Hex(roots.Read(file, kModuleBytesMax)) : "";
-  };
-  const std::string hash = cache != nullptr ? cache->HashOfModule(file, read) : read();
-  if (hash.empty()) {
+  if (!roots.HasFile(file)) {
     if (name.starts_with(kPackage)) return WithoutPackage(name);
     return name.find('/') != std::string::npos ? name : own;
   }
+  const std::string hash = Sha256Hex(roots.Read(file, kModuleBytesMax));
   for (const KnownModule& known : KnownModules()) {
     if (hash != known.sha256) continue;
     const bool same = std::find(known.functions.begin(), known.functions.end(), wanted.function) !=

@@ -7,8 +7,6 @@
 
 namespace evald {
 
-class TaskYamlCache;
-
 /// The name under which a `!function` of a task file is kept.
 ///
 /// `name` is the name in the file: "utils.f" for a function of utils.py beside it. If utils.py
@@ -18,9 +16,9 @@ class TaskYamlCache;
 /// "humaneval/utils.f" and "lm_eval.tasks.humaneval.utils.f" name a function of lm_eval 0.4.13, and
 /// any other name stays one of `folder`. `folder` is an absolute path, read below `roots`. Throws
 /// Error(kInput) for a name that has not the form "module.function", and for a file of more than
-/// 4 MiB. With `cache`, each module is read once.
+/// 4 MiB.
 std::string FunctionBeside(const std::filesystem::path& folder, const std::string& name,
-                           const ReadRoots& roots, TaskYamlCache* cache = nullptr);
+                           const ReadRoots& roots);
 
 /// The same for a task file that is built into the program, in `folder` below datasets/tasks.
 std::string BuiltinFunction(const std::string& folder, const std::string& name);

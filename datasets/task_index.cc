@@ -131,13 +131,17 @@ std::string SourceOf(const TaskEntry& entry) {
 }
 
 TaskIndex::TaskIndex(const std::vector<fs::path>& task_dirs, const ReadRoots& roots) {
+  std::vector<std::string> files;
+  for (size_t i = 0; i < kBuiltinFileCount; ++i) {
+    if (kBuiltinFiles[i].path != "sources.yaml")
+      files.push_back(std::string(kBuiltinPrefix) + std::string(kBuiltinFiles[i].path));
+  }
+  std::vector<ReadYaml> read = ReadAll(files, roots);
   Entries builtin;
   std::set<std::string> none;
-  TaskYamlCache cache;
-  for (size_t i = 0; i < kBuiltinFileCount; ++i) {
-    if (kBuiltinFiles[i].path == "sources.yaml") continue;
-    const std::string path = std::string(kBuiltinPrefix) + std::string(kBuiltinFiles[i].path);
-    AddFile(path, LoadTaskYaml(path, roots, &cache), &builtin, &none);
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (read[i].failure) throw Error(*read[i].failure);
+    AddFile(files[i], std::move(read[i].yaml), &builtin, &none);
   }
   Merge(std::move(builtin));
   for (const fs::path& root : task_dirs) AddFolder(root, roots);

@@ -14,16 +14,16 @@ void TaskYamlCache::KeepIncluded(const std::string& place, YamlMapping read) {
   included_.emplace(place, std::move(kept));
 }
 
-std::string TaskYamlCache::HashOfModule(const std::filesystem::path& module,
-                                        const std::function<std::string()>& make) {
-  const std::string key = module.string();
+std::string TaskYamlCache::Function(const std::string& folder, const std::string& name,
+                                    const std::function<std::string()>& find) {
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = hashes_.find(key); found != hashes_.end()) return found->second;
+    const auto known = functions_.find({folder, name});
+    if (known != functions_.end()) return known->second;
   }
-  std::string made = make();
+  std::string found = find();
   const std::lock_guard lock(mutex_);
-  return hashes_.emplace(key, std::move(made)).first->second;
+  return functions_.emplace(std::make_pair(folder, name), std::move(found)).first->second;
 }
 
 }  // namespace evald

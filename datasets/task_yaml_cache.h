@@ -1,11 +1,11 @@
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "datasets/yaml_reader.h"
 
@@ -19,15 +19,15 @@ class TaskYamlCache {
   std::shared_ptr<const YamlMapping> Included(const std::string& place) const;
   void KeepIncluded(const std::string& place, YamlMapping read);
 
-  /// The SHA-256 of a module, which the first call makes; "" if there is no such file. Two threads
-  /// may both make it. What `make` throws is not kept.
-  std::string HashOfModule(const std::filesystem::path& module,
-                           const std::function<std::string()>& make);
+  /// The full name of a function that files in `folder` call `name`, which the first call finds.
+  /// Two threads may both find it. What `find` throws is not kept.
+  std::string Function(const std::string& folder, const std::string& name,
+                       const std::function<std::string()>& find);
 
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const YamlMapping>> included_;
-  std::map<std::string, std::string> hashes_;
+  std::map<std::pair<std::string, std::string>, std::string> functions_;
 };
 
 }  // namespace evald

@@ -177,8 +177,10 @@ class Converter {
 
   std::string Function(const YAML::Node& node, const std::string& name) const {
     try {
-      if (!folder_.starts_with(kBuiltinPrefix)) return FunctionBeside(folder_, name, roots_, cache_);
-      return BuiltinFunction(folder_.substr(kBuiltinPrefix.size()), name);
+      if (folder_.starts_with(kBuiltinPrefix))
+        return BuiltinFunction(folder_.substr(kBuiltinPrefix.size()), name);
+      const auto find = [&] { return FunctionBeside(folder_, name, roots_); };
+      return cache_ == nullptr ? find() : cache_->Function(folder_, name, find);
     } catch (const Error& e) {
       Fail(node, e.message());
     }
