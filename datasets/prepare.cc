@@ -11,6 +11,7 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "datasets/command_task.h"
 #include "datasets/documents.h"
 #include "datasets/function_values.h"
@@ -26,6 +27,7 @@
 #include "prepared/prepared_task.h"
 #include "python/moment.h"
 #include "python/value.h"
+#include "task_code/lent_files.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -81,6 +83,7 @@ class Preparation {
         prompts_(PromptsOf(*task.state, options.prompts)) {
     eval_split_ = EvaluatedSplit(config_);
     CheckFunctions();
+    if (!config_.custom_dataset.empty()) return;
     Locate("eval", eval_split_, &eval_files_);
     if (const auto split = FewshotSplit(config_)) Locate("fewshot", *split, &fewshot_files_);
   }
@@ -169,7 +172,9 @@ class Preparation {
   void KeepCode(TaskDefinition task, PreparedTaskWriter* writer) const {
     task.sources["code"] = task_code_->Used();
     Json files = Json::object();
-    for (const auto& [path, content] : task_code_->handed()) files[path] = ToLatin1(content);
+    for (const auto& [path, content] : task_code_->handed()) {
+      if (!IsLentFile(path)) files[path] = ToLatin1(content);  // scoring needs no tokenizer and data
+    }
     writer->SetTask(ToJson(task));
     writer->SetCode(
         {{"files", std::move(files)}, {"roots", task_code_->roots()}, {"seed", Seed()}});
@@ -214,6 +219,9 @@ class Preparation {
   // Imports the task's own functions, or throws before any data is read.
   void CheckFunctions() {
     const FewshotConfig& fewshot = config_.fewshot;
+    UseCodeOf("custom_dataset", TaggedOrNull(config_.custom_dataset),
+              [](const std::string&) { return false; });
+    if (!config_.custom_dataset.empty()) InTask([&] { task_code_->Fetch(options_.tokenizer_files); });
     UseCodeOf("process_docs", TaggedOrNull(config_.process_docs), IsBuiltinProcessDocs);
     UseCodeOf("fewshot_config.process_docs", fewshot.process_docs, IsBuiltinProcessDocs);
     UseCodeOf("process_results", TaggedOrNull(config_.process_results),
@@ -397,8 +405,37 @@ class Preparation {
     out->rows.push_back(std::move(row));
   }
 
+  // The documents of a split that custom_dataset makes.
+  Documents MadeSplit(const std::string& split) {
+    const std::string& function = config_.custom_dataset;
+    if (made_.empty()) {
+      Doing("making documents with", function);
+      made_ = InTask([&] { return task_code_->CustomDataset(function, config_.custom_arguments); });
+    }
+    const auto found = made_.find(split);
+    Documents documents;
+    if (found != made_.end()) {
+      ReadTable(found->second, function, &documents);
+      return documents;
+    }
+    std::vector<std::string> splits;
+    for (const auto& [name, table] : made_) splits.push_back(name);
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: task '{}': the function '{}' makes no split '{}', it makes {}",
+                            config_.where, config_.name, function, split, Join(splits, ", ")));
+  }
+
+  Documents ReadEvaluated() {
+    return config_.custom_dataset.empty() ? Read(eval_files_) : MadeSplit(eval_split_);
+  }
+
+  Documents ReadExamples() {
+    return config_.custom_dataset.empty() ? Read(fewshot_files_)
+                                          : MadeSplit(FewshotSplit(config_).value_or(""));
+  }
+
   void LoadDocuments() {
-    documents_ = Read(eval_files_);
+    documents_ = ReadEvaluated();
     const auto table = ProcessRows(config_.process_docs, &documents_);
     if (table && HasDocCode()) {
       values_ = std::make_unique<FunctionValues>(task_code_.get(), *table, Effective(), kBatch);
@@ -415,7 +452,7 @@ class Preparation {
     std::string function;
     std::optional<CodeTable> table;
     if (!UsesSamples()) {
-      static_cast<Documents&>(out) = Read(fewshot_files_);
+      static_cast<Documents&>(out) = ReadExamples();
       IsFunction(config_.fewshot.process_docs, &function);
       table = ProcessRows(function, &out);
     } else if (IsFunction(config_.fewshot.samples, &function) &&
@@ -513,7 +550,8 @@ class Preparation {
       function_names_;  ///< function -> the name that it has of itself
   Json code_;  ///< what they have used when they were imported (TaskCode::Used); null: there are
                ///< none
-  std::unique_ptr<TaskCode> task_code_;  ///< null: the task has no functions of its own
+  std::map<std::string, CodeTable> made_;  ///< by custom_dataset: splits
+  std::unique_ptr<TaskCode> task_code_;    ///< null: the task has no functions of its own
   std::unique_ptr<FunctionValues> values_;
   std::unique_ptr<FunctionValues> fewshot_values_;
 };

@@ -61,7 +61,7 @@ std::optional<std::string> FewshotSplit(const TaskConfig& config) {
 std::vector<SplitFound> FindTaskData(const LeafTask& task, const std::filesystem::path& data_dir,
                                      const ReadRoots& roots) {
   const TaskConfig& config = task.state->config;
-  if (task.state->command) return {};
+  if (task.state->command || !config.custom_dataset.empty()) return {};
   const std::string evaluated = EvaluatedSplit(config);
   std::vector<SplitFound> found = {FindOne(config, evaluated, data_dir, roots)};
   const std::optional<std::string> fewshot = FewshotSplit(config);
@@ -85,6 +85,10 @@ void CheckDocumentFunctions(const LeafTask& task) {
     if (IsFunction(value, &function) && !is_builtin(function))
       RefuseTaskFunction(function, fmt::format("{}: {}", config.where, key));
   };
+  if (!config.custom_dataset.empty()) {
+    check("custom_dataset", std::string(kFunctionTag) + config.custom_dataset,
+          [](const std::string&) { return false; });
+  }
   if (!config.process_docs.empty()) {
     check("process_docs", std::string(kFunctionTag) + config.process_docs, IsBuiltinProcessDocs);
   }

@@ -15,6 +15,7 @@
 #include "evald/error.h"
 #include "evald/task_limits.h"
 #include "metrics/scorer.h"
+#include "orchestrator/prepare/lent_files.h"
 #include "orchestrator/prepare/missing.h"
 #include "orchestrator/prepare/shared_prefix.h"
 #include "orchestrator/report/results.h"
@@ -61,13 +62,18 @@ void WarnOfUnusedArguments(const PreparationInput& input, const ChatTemplate& ch
   }
 }
 
-// Makes processes for task code, which get the files of the folders of task files.
+// Makes processes for task code, which get the files of the folders of task files, and those that
+// the run lends.
 std::function<std::unique_ptr<TaskCode>()> TaskCodeFor(const PreparationInput& input,
+                                                       const LentFiles& lent,
                                                        sandbox::BoxMaker* boxes) {
   const auto files = std::make_shared<const TaskFiles>(input.task_dirs, input.roots);
-  return [files, boxes, options = input.task_code] {
+  return [files, lent, boxes, options = input.task_code] {
     auto code = std::make_unique<TaskCode>(options, boxes);
-    code->ServeFiles([files](const std::string& path) { return files->Wanted(path); });
+    code->ServeFiles([files, lent](const std::string& path) {
+      const auto of_run = lent.Wanted(path);
+      return of_run ? *of_run : files->Wanted(path);
+    });
     code->AddRoots(files->Folders());
     return code;
   };
@@ -84,8 +90,11 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
   options.prepared_bytes_max = input.limits.disk_bytes;
   options.doing = hooks.doing;
   const bool calls = input.task_code.allowed != TaskCodeOptions::Allowed::kNo;
-  if (hooks.boxes != nullptr && calls)
-    options.code = TaskCodeFor(input, hooks.boxes);
+  if (hooks.boxes != nullptr && calls) {
+    const LentFiles lent(input.checkpoint, input.data_dir, input.roots);
+    options.tokenizer_files = lent.TokenizerFiles();
+    options.code = TaskCodeFor(input, lent, hooks.boxes);
+  }
   options.tables = [boxes = hooks.boxes, code = input.task_code] {
     return std::make_unique<TableReader>(code, boxes);
   };
