@@ -23,6 +23,8 @@
 #include "datasets/task_set.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
+#include "metrics/scoring/metrics.h"
+#include "metrics/scoring/task_results.h"
 #include "prepared/cache.h"
 #include "prepared/prepared_task.h"
 #include "python/moment.h"
@@ -102,6 +104,7 @@ class Preparation {
                     {"limit", Limit()}};
     AddPrompts(&content);
     if (!code_.is_null()) content["code"] = code_;
+    if (!math_.is_null()) content["math_verify"] = math_;
     for (const Json& file : files_) {
       Json entry = file;
       entry.erase("file");
@@ -225,7 +228,7 @@ class Preparation {
     UseCodeOf("process_docs", TaggedOrNull(config_.process_docs), IsBuiltinProcessDocs);
     UseCodeOf("fewshot_config.process_docs", fewshot.process_docs, IsBuiltinProcessDocs);
     UseCodeOf("process_results", TaggedOrNull(config_.process_results),
-              [](const std::string&) { return false; });
+              [](const std::string& name) { return FindTaskResults(name) != nullptr; });
     if (UsesSamples())
       UseCodeOf("fewshot_config.samples", fewshot.samples, IsBuiltinSamplesFunction);
     for (const MetricSpec& spec : config_.metrics) {
@@ -240,6 +243,11 @@ class Preparation {
     UseCodeOf("fewshot_config.doc_to_target", fewshot.doc_to_target, IsBuiltinDocFunction);
     UseCodeOf("fewshot_config.doc_to_choice", fewshot.doc_to_choice, IsBuiltinDocFunction);
     if (!code_functions_.empty()) code_ = task_code_->Used();
+    if (options_.math &&
+        ComparesMath(config_.output_type, config_.process_results, config_.metrics)) {
+      Doing("looking for", "math-verify");
+      math_ = InTask([&] { return options_.math(); });
+    }
   }
 
   // The functions of metrics and filters. The scorer has some built in, and refuses those of other
@@ -361,8 +369,7 @@ class Preparation {
   std::optional<CodeTable> ProcessRows(const std::string& function, Documents* documents) {
     const bool own = !function.empty() && !IsBuiltinProcessDocs(function);
     if (!function.empty() && !own) {
-      documents->rows = ProcessDocs(function, std::move(documents->rows), config_.where);
-      documents->where.resize(documents->rows.size(), config_.where);
+      InTask([&] { ProcessDocs(function, documents, &random_, config_.where); });
     }
     if (!own && !HasDocCode()) return std::nullopt;
     if (own) Doing("running", function);
@@ -529,6 +536,7 @@ class Preparation {
                     {"fewshot_seed", options_.fewshot_seed},
                     {"limit", Limit()}};
     if (!code_.is_null()) task.sources["code"] = code_;
+    if (!math_.is_null()) task.sources["math_verify"] = math_;
     const Json thinking = Thinking();
     if (!thinking.empty()) task.sources["thinking"] = thinking;
     return task;
@@ -548,10 +556,12 @@ class Preparation {
   std::map<std::string, std::string> known_aggregations_;
   std::map<std::string, std::string>
       function_names_;  ///< function -> the name that it has of itself
+  FunctionRandom random_{Seed()};  ///< of built-in functions
   Json code_;  ///< what they have used when they were imported (TaskCode::Used); null: there are
                ///< none
   std::map<std::string, CodeTable> made_;  ///< by custom_dataset: splits
-  std::unique_ptr<TaskCode> task_code_;    ///< null: the task has no functions of its own
+  Json math_;  ///< what compares answers of mathematics; null: nothing does
+  std::unique_ptr<TaskCode> task_code_;  ///< null: the task has no functions of its own
   std::unique_ptr<FunctionValues> values_;
   std::unique_ptr<FunctionValues> fewshot_values_;
 };

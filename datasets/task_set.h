@@ -103,6 +103,9 @@ struct PrepareOptions {
   /// Makes a process for a task's own Python functions, which gets the files that it wants; null:
   /// tasks with such functions are refused. Each task gets a process of its own.
   std::function<std::unique_ptr<TaskCode>()> code;
+  /// Says what compares answers of mathematics (MathVerifier::versions), or throws if nothing can;
+  /// null: not asked
+  std::function<Json()> math;
   /// Makes the process that reads tables (.parquet, .arrow); null: this process starts it, with the
   /// system's Python
   std::function<std::unique_ptr<TableReader>()> tables;

@@ -21,6 +21,7 @@
 #include "orchestrator/report/results.h"
 #include "prepared/cache.h"
 #include "prepared/prepared_task.h"
+#include "task_code/math_verifier.h"
 #include "task_code/table_reader.h"
 #include "tokenizer/tokenizer.h"
 
@@ -97,6 +98,9 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
   }
   options.tables = [boxes = hooks.boxes, code = input.task_code] {
     return std::make_unique<TableReader>(code, boxes);
+  };
+  options.math = [boxes = hooks.boxes, code = input.task_code] {
+    return MathVerifier(code, boxes).versions();
   };
   options.checker = [](const TaskDefinition& task) -> DocumentCheck {
     return [scorer = std::make_shared<const Scorer>(task, nullptr)](

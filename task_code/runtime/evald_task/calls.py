@@ -2,7 +2,7 @@
 import json
 import zlib
 
-from . import custom, filters, functions, metrics
+from . import custom, filters, functions, mathematics, metrics
 from .items import items_of, known_aggregation
 from .table_files import FileTable
 from .tables import Table, dataset_of, packed_until_full
@@ -178,3 +178,13 @@ class Calls:
         values = items_of(metric, self.items[items])
         functions.seed(seed)
         return {"value": as_json(self.function(function)(values))[0]}
+
+    # -- mathematics
+
+    def do_load_math(self):
+        """Imports math-verify, which takes a second."""
+        import math_verify  # noqa: F401
+        return {}
+
+    def do_compare_math(self, gold, answer, settings, seconds):
+        return mathematics.compare(gold, answer, settings, seconds)
