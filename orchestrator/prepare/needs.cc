@@ -17,6 +17,7 @@ namespace {
 
 constexpr const char* kKindNames[] = {"data", "code", "package", "program"};
 constexpr const char* kTablePackage = "pyarrow";
+constexpr const char* kMathPackage = "math_verify";
 constexpr const char* kStandIns[] = {"lm_eval", "datasets"};  // task code has stand-ins for them
 
 Need DataNeed(const SplitFound& split) {
@@ -46,6 +47,11 @@ std::optional<Error> FaultOf(const LeafTask& leaf, bool runs_code) {
   }
 }
 
+bool ComparesMathematics(const LeafTask& leaf) {
+  const TaskDefinition task = DefineTask(leaf);
+  return ComparesMath(task.output_type, task.process_results, task.metrics);
+}
+
 // What the tasks need, with the packages that are yet to be looked for.
 class Search {
  public:
@@ -64,6 +70,7 @@ class Search {
     AddCode(leaf, &out);
     std::set<std::string> packages = PackagesOfTask(leaf);
     if (tables) packages.insert(kTablePackage);
+    if (ComparesMathematics(leaf)) packages.insert(kMathPackage);
     for (const std::string& package : packages) {
       Need need;
       need.kind = Need::Kind::kPackage;
