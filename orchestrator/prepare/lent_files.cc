@@ -25,9 +25,9 @@ ReadFolder FolderOf(const fs::path& path, const ReadRoots& roots) {
 std::string Below(const std::string& folder, const std::string& path) {
   if (!path.starts_with(folder + "/")) return "";
   const std::string inside = path.substr(folder.size() + 1);
-  return fs::path(inside).lexically_normal() == fs::path(inside) && !inside.starts_with("..")
-             ? inside
-             : "";
+  const bool plain = !inside.starts_with('/') && !inside.starts_with("..") &&
+                     fs::path(inside).lexically_normal().string() == inside;
+  return plain ? inside : "";
 }
 
 WantedFile FileIn(const ReadFolder& folder, const std::string& name) {
