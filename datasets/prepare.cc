@@ -176,7 +176,8 @@ class Preparation {
     task.sources["code"] = task_code_->Used();
     Json files = Json::object();
     for (const auto& [path, content] : task_code_->handed()) {
-      if (!IsLentFile(path)) files[path] = ToLatin1(content);  // scoring needs no tokenizer and data
+      if (!IsLentFile(path))
+        files[path] = ToLatin1(content);  // scoring needs no tokenizer and data
     }
     writer->SetTask(ToJson(task));
     writer->SetCode(
@@ -224,7 +225,8 @@ class Preparation {
     const FewshotConfig& fewshot = config_.fewshot;
     UseCodeOf("custom_dataset", TaggedOrNull(config_.custom_dataset),
               [](const std::string&) { return false; });
-    if (!config_.custom_dataset.empty()) InTask([&] { task_code_->Fetch(options_.tokenizer_files); });
+    if (!config_.custom_dataset.empty())
+      InTask([&] { task_code_->Fetch(options_.tokenizer_files); });
     UseCodeOf("process_docs", TaggedOrNull(config_.process_docs), IsBuiltinProcessDocs);
     UseCodeOf("fewshot_config.process_docs", fewshot.process_docs, IsBuiltinProcessDocs);
     UseCodeOf("process_results", TaggedOrNull(config_.process_results),
@@ -555,7 +557,7 @@ class Preparation {
   /// Functions, with their tags, that are lm_eval's own aggregations, and the names of these
   std::map<std::string, std::string> known_aggregations_;
   std::map<std::string, std::string>
-      function_names_;  ///< function -> the name that it has of itself
+      function_names_;             ///< function -> the name that it has of itself
   FunctionRandom random_{Seed()};  ///< of built-in functions
   Json code_;  ///< what they have used when they were imported (TaskCode::Used); null: there are
                ///< none

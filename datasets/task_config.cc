@@ -129,8 +129,7 @@ class ConfigReader {
 
   void CheckSupported() const {
     top_.CheckKeys(TaskKeys(), "a task");
-    for (const char* key :
-         {"class", "doc_to_image", "doc_to_audio", "use_prompt", "task_list"}) {
+    for (const char* key : {"class", "doc_to_image", "doc_to_audio", "use_prompt", "task_list"}) {
       if (!top_.At(key).is_null())
         top_.Fail(key, fmt::format("the key '{}' is not supported", key));
     }

@@ -65,8 +65,7 @@ std::vector<SplitFound> FindTaskData(const LeafTask& task, const std::filesystem
   const std::string evaluated = EvaluatedSplit(config);
   std::vector<SplitFound> found = {FindOne(config, evaluated, data_dir, roots)};
   const std::optional<std::string> fewshot = FewshotSplit(config);
-  if (fewshot && *fewshot != evaluated)
-    found.push_back(FindOne(config, *fewshot, data_dir, roots));
+  if (fewshot && *fewshot != evaluated) found.push_back(FindOne(config, *fewshot, data_dir, roots));
   return found;
 }
 

@@ -24,8 +24,8 @@ struct SplitFound {
   std::string part;     ///< dataset_name, or ""
   std::string split;
   std::vector<std::string> files;  ///< none if they were not found
-  bool own = false;     ///< the task's file says where the files are
-  bool tables = false;  ///< the files are tables, which the package pyarrow reads
+  bool own = false;                ///< the task's file says where the files are
+  bool tables = false;             ///< the files are tables, which the package pyarrow reads
   std::optional<Error> failure;    ///< why no files were found
 };
 

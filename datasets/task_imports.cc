@@ -21,9 +21,9 @@ size_t IndentOf(std::string_view line) {
 // "numpy.random as r" -> "numpy.random"; "" if it begins with no name.
 std::string NameIn(std::string_view text) {
   const std::string_view trimmed = Trim(text);
-  return std::string(trimmed.substr(
-      0, trimmed.find_first_not_of(
-             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.")));
+  return std::string(
+      trimmed.substr(0, trimmed.find_first_not_of(
+                            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.")));
 }
 
 std::vector<std::string> NamesIn(std::string_view list) {

@@ -24,7 +24,7 @@ constexpr size_t kEntriesMax = 100'000;  // of one folder
 constexpr int kDepthMax = 50;
 constexpr int kThreadsMax = 8;
 constexpr size_t kFilesPerThread = 64;  // fewer are read sooner than a thread is started
-constexpr size_t kLinesMax = 3;  // of one kind in the log, for each folder
+constexpr size_t kLinesMax = 3;         // of one kind in the log, for each folder
 constexpr size_t kSoughtBytesMax = 1 << 20;
 
 // Adds the task files of `folder` and of its subfolders. Links to folders are not followed.

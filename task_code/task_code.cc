@@ -247,10 +247,9 @@ WantedFile TaskCode::HandOver(const std::string& path) {
   bytes += file.content.size();
   const uint64_t most = IsLentFile(path) ? kLentBytesMax : kHandedBytesMax;
   if (bytes > most) {
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("the task's code reads more than {} of files", HumanBytes(most)),
-        "keep large files among the task's data");
+    throw Error(ErrorKind::kInput,
+                fmt::format("the task's code reads more than {} of files", HumanBytes(most)),
+                "keep large files among the task's data");
   }
   handed_[path] = file.content;
   return file;

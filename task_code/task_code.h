@@ -234,8 +234,8 @@ class TaskCode {
   Files files_;
   std::map<std::string, std::string> handed_;
   std::map<std::string, bool> absent_;  ///< paths that were wanted and are no file; true: a folder
-  uint64_t handed_bytes_ = 0;  ///< of the task's folders
-  uint64_t lent_bytes_ = 0;    ///< of lent files
+  uint64_t handed_bytes_ = 0;           ///< of the task's folders
+  uint64_t lent_bytes_ = 0;             ///< of lent files
   std::vector<std::string> roots_;
 };
 

@@ -93,7 +93,8 @@ void AddTasks(Command app, const Common* common, Action* action) {
   command.AddFlag("--allow-task-code", &flags->looked_in.allow_task_code,
                   "With --needs: functions of task files may run");
   command.Footer(
-      "\nExamples:\n  evald tasks\n  evald tasks mmlu --json\n  evald tasks --needs base --data-dir "
+      "\nExamples:\n  evald tasks\n  evald tasks mmlu --json\n  evald tasks --needs base "
+      "--data-dir "
       "data");
   command.OnChosen([=] { *action = [=] { return Tasks(*common, *flags); }; });
 }

@@ -12,10 +12,17 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kBytesMax = uint64_t{128} << 20;
 // The files from which transformers' AutoTokenizer makes a tokenizer, and none with code.
-constexpr const char* kTokenizerFiles[] = {
-    "tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-    "tokenizer.model",   "vocab.json",            "merges.txt",              "vocab.txt",
-    "spiece.model",      "chat_template.jinja",   "config.json"};
+constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
+                                           "tokenizer_config.json",
+                                           "special_tokens_map.json",
+                                           "added_tokens.json",
+                                           "tokenizer.model",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "vocab.txt",
+                                           "spiece.model",
+                                           "chat_template.jinja",
+                                           "config.json"};
 
 ReadFolder FolderOf(const fs::path& path, const ReadRoots& roots) {
   return path.empty() ? ReadFolder() : ReadFolder(path, roots);

@@ -320,8 +320,8 @@ std::vector<std::string> OtherVersions(const ResultSet& candidate, const ResultS
     const Json& mine = candidate.Member("versions", leaf);
     const Json& theirs = baseline.Member("versions", leaf);
     if (mine.is_null() || theirs.is_null() || mine == theirs) continue;
-    others.push_back(fmt::format("{} ({} against {})", leaf, TextOfVersion(mine),
-                                 TextOfVersion(theirs)));
+    others.push_back(
+        fmt::format("{} ({} against {})", leaf, TextOfVersion(mine), TextOfVersion(theirs)));
   }
   return others;
 }

@@ -27,8 +27,9 @@ TEST(TaskImports, EveryFormOfAnImportIsRead) {
 }
 
 TEST(TaskImports, ImportsForTypesAloneAreNone) {
-  EXPECT_THAT(Modules("if TYPE_CHECKING:\n    import types_only\n\n    from t import u\nimport v\n"),
-              ElementsAre("v"));
+  EXPECT_THAT(
+      Modules("if TYPE_CHECKING:\n    import types_only\n\n    from t import u\nimport v\n"),
+      ElementsAre("v"));
   EXPECT_THAT(Modules("if typing.TYPE_CHECKING:\n    import a\nelse:\n    import b\n"),
               ElementsAre("b"));
 }

@@ -144,7 +144,8 @@ TEST_F(Judging, VersionsThatAreEqualNumbersOrUnknownAreNoOthers) {
     Side candidate = Candidate().Task("t", Ones(300)), baseline = Baseline().Task("t", Ones(300));
     if (!mine.is_null()) candidate.Version("t", mine);
     if (!theirs.is_null()) baseline.Version("t", theirs);
-    return Run("{task: t, metric: acc, max_drop: 0.01}", candidate, baseline).other_versions.empty();
+    return Run("{task: t, metric: acc, max_drop: 0.01}", candidate, baseline)
+        .other_versions.empty();
   };
   EXPECT_TRUE(same(3, 3.0));
   EXPECT_TRUE(same(3, Json()));
