@@ -79,7 +79,7 @@ Json ParseDropAnswer(const Json& answer) {
   for (const char* part : {"day", "month", "year"}) {
     const Json& text = MemberOf(date, part);
     if (!text.is_string()) ThrowAnswer(fmt::format("the {} of an answer's date is no text", part));
-    parts.push_back(text);
+    parts.push_back(text.get<std::string>());
   }
   return Json::array({std::string(python::Strip(Join(parts, " ")))});
 }

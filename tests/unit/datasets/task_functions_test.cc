@@ -26,7 +26,8 @@ class Maker {
   Maker(const Json& pools, int64_t seed) : pools_(pools), random_(seed) {}
 
   Json Draw(const Json& recipe) {
-    const auto& [kind, what] = *recipe.items().begin();
+    const std::string& kind = recipe.begin().key();
+    const Json& what = recipe.begin().value();
     if (kind == "pick") return what[Below(what.size())];
     if (kind == "text") return Text(pools_.at(what.get<std::string>()), recipe.at("most"));
     if (kind == "join") return Joined(what);
