@@ -55,9 +55,10 @@ void MmluProDocs(Documents* documents, const char* category);
 Json MmluProText(const Json& doc);
 Json MmluProFewshotTarget(const Json& doc);
 
-// text_functions.cc: wikitext, drop, hendrycks_math
+// text_functions.cc: wikitext, drop, hendrycks_math, truthfulqa_gen
 Json WikitextTarget(const Json& doc);
 void DropDocs(Documents* documents, FunctionRandom* random);
 void HendrycksMathDocs(Documents* documents, FunctionRandom* random);
+void TruthfulqaDocs(Documents* documents, FunctionRandom* random);
 
 }  // namespace evald

@@ -80,6 +80,7 @@ const std::map<std::string, ProcessFunction>& ProcessFunctions() {
       {"gpqa/n_shot/utils.process_docs", GpqaDocsOfOwnGenerator},
       {"gpqa/generative/utils.process_docs", GpqaDocsWithList},
       {"drop/utils.process_docs", DropDocs},
+      {"truthfulqa/utils.process_docs_gen", TruthfulqaDocs},
       {"hendrycks_math/utils.process_docs", HendrycksMathDocs},
       {"mmlu_pro/utils.process_biology", MmluProSubject<kBiology>},
       {"mmlu_pro/utils.process_business", MmluProSubject<kBusiness>},

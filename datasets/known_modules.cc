@@ -25,7 +25,7 @@ struct KnownModule {
 
 // Modules of lm_eval's releases on PyPI; without a remark, of 0.4.13. Copies of such a file count as
 // well. A file's hash covers all that its functions use of it; beyond it they use the standard
-// library, numpy and scipy alone. A release is not listed for a function that does
+// library, numpy, scipy and, for truthfulqa, sacrebleu and rouge_score. A release is not listed for a function that does
 // something else there: build_predictions_instruct of 0.4.9 cuts at the last code fence, and
 // pass_at_1 of 0.4.8 takes all programs of a document as candidates of one.
 const std::vector<KnownModule>& KnownModules() {
@@ -86,7 +86,7 @@ const std::vector<KnownModule>& KnownModules() {
        {"process_results", "process_results_mcqa"}},
       {"d3c827d1e2cd442a1e4738b527a18effd48cbb2aed478c12a652311b5ea4dbc8",
        "truthfulqa/utils",
-       {"process_results_mc2"}},
+       {"process_docs_gen", "process_results_gen", "process_results_mc2"}},
       {"ecc017c5c3c0a03757d94072fb74feac74406b63d2f6efa6ec68f73f8db8a9fd",  // and cot_zeroshot
        "bbh/zeroshot/utils",
        {"MapRegexFilter", "MultiChoiceRegexFilter", "WordSortFilter"}},

@@ -1,4 +1,5 @@
-// The functions that make documents of wikitext, drop and hendrycks_math of lm_eval/tasks.
+// The functions that make documents of wikitext, drop, hendrycks_math and truthfulqa_gen of
+// lm_eval/tasks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,7 +80,7 @@ Json ParseDropAnswer(const Json& answer) {
   for (const char* part : {"day", "month", "year"}) {
     const Json& text = MemberOf(date, part);
     if (!text.is_string()) ThrowAnswer(fmt::format("the {} of an answer's date is no text", part));
-    parts.push_back(text);
+    parts.push_back(text.get<std::string>());
   }
   return Json::array({std::string(python::Strip(Join(parts, " ")))});
 }
@@ -102,6 +103,18 @@ std::vector<Json> DropCandidates(const Json& doc) {
     candidates.push_back(std::move(one));
   }
   return candidates;
+}
+
+// _format_answers of truthfulqa/utils.py: each answer ends with a full stop.
+std::vector<std::string> WithFullStops(const std::vector<std::string>& answers) {
+  std::vector<std::string> formatted;
+  for (const std::string& answer : answers) {
+    std::string text(python::Strip(answer));
+    if (text.empty()) continue;
+    if (text.back() != '.') text += '.';
+    formatted.push_back(std::move(text));
+  }
+  return formatted;
 }
 
 }  // namespace
@@ -157,6 +170,19 @@ void HendrycksMathDocs(Documents* documents, FunctionRandom*) {
                   "compare the task's data with its source");
     }
     return {{"problem", TextColumn(row, "problem")}, {"solution", solution}, {"answer", *content}};
+  });
+}
+
+void TruthfulqaDocs(Documents* documents, FunctionRandom*) {
+  constexpr const char* kNoComment = "I have no comment.";
+  MapRows(documents, [](const Json& row) -> Json {
+    const std::vector<std::string> wrong = WithFullStops(TextsColumn(row, "incorrect_answers"));
+    std::vector<std::string> right = WithFullStops(TextsColumn(row, "correct_answers"));
+    if (std::find(right.begin(), right.end(), kNoComment) == right.end())
+      right.emplace_back(kNoComment);
+    return {{"question", std::string(python::Strip(TextColumn(row, "question")))},
+            {"correct_answers", right},
+            {"incorrect_answers", wrong}};
   });
 }
 

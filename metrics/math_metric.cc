@@ -48,7 +48,7 @@ std::vector<std::string> GoldsOf(const Json& gold) {
                   fmt::format("math_verify: the target is {}, expected text or a list of texts",
                               Shortened(ToLine(gold), 200)));
     }
-    golds.push_back(one);
+    golds.push_back(one.get<std::string>());
   }
   return golds;
 }

@@ -20,6 +20,7 @@ namespace evald {
   RESULTS(AgievalMath)              \
   RESULTS(AgievalChoice)            \
   RESULTS(TruthfulqaMc2)            \
+  RESULTS(TruthfulqaGen)            \
   RESULTS(Drop)                     \
   RESULTS(Wikitext)
 

@@ -48,9 +48,9 @@ struct CountedReasons {
   int64_t sum = 0;
   std::vector<std::string> reasons;
 
-  void Print(const std::string& where, const char* what) const {
+  void Show(const std::string& where, const char* what) const {
     if (sum == 0) return;
-    evald::Print("{}: {} answer{} {} ({})\n", where, sum, sum == 1 ? " was" : "s were", what,
+    Print("{}: {} answer{} {} ({})\n", where, sum, sum == 1 ? " was" : "s were", what,
                  Join(reasons, ", "));
   }
 };
@@ -67,8 +67,8 @@ void PrintFallbacks(const Json& fallbacks) {
         all.reasons.push_back(fmt::format("{} {}", why, count.get<int64_t>()));
       }
       const std::string where = fmt::format("{}, filter {}", task, filter);
-      filtered.Print(where, "scored as the filter's fallback");
-      compared.Print(where, "counted as wrong without a comparison");
+      filtered.Show(where, "scored as the filter's fallback");
+      compared.Show(where, "counted as wrong without a comparison");
     }
   }
 }

@@ -44,6 +44,8 @@ POOLS = {
                "an_", "_a", "0", "-0", "1.", "(2)", "%", "İ", "\t", "\n"],
     "word": ["yes", "no", "Yes", "True", "False", "not", "valid", "invalid", "(A)", "(B)", "(C)", "(a)", "A", "B", ": A", ":  B", ":C",
              " ", " ", "\n", ".", ",", "apple", "pear", "apple pear", "Pear", "fig", "figs", "-", "_", "é", "—", "(", ")", "^"],
+    "sentence": ["the", "cat", "cats", "sat", " ", " ", " ", " ", " . ", ".", ". ", ",", "5", "1,000", "3.5", "½", "\n", "\n", "-", "'s",
+                 "“", "”", "$", "€", "+", "<", "é", "Été", "日本", "。", "\u212a", "İ", "²", "٣", "\u00a0", "!", "_", "a", "A", "word"],
     "name": ["apple", "pear", "fig", "figs", "kiwi", "grape", "élan", "plum"],
 }
 
@@ -161,6 +163,14 @@ RECIPES = {
     "truthfulqa/utils.process_results_mc2": {
         "kind": "results", "doc": {"mc2_targets": {"object": {"labels": {"list": {"number": 2}, "least": 1, "most": 20}}}},
         "results": {"list": {"likelihood": 6000}, "least": 20, "most": 20}, "as_many_as": ["mc2_targets", "labels"]},
+    "truthfulqa/utils.process_docs_gen": {
+        "kind": "docs", "doc": {"question": text("prose", 4), "correct_answers": {"list": text("prose", 3), "least": 0, "most": 3},
+                                "incorrect_answers": {"list": {"join": [text("prose", 2), {"pick": ["", ".", "I have no comment."]}]},
+                                                      "least": 0, "most": 3}}},
+    "truthfulqa/utils.process_results_gen": {
+        "kind": "results", "doc": {name: {"list": text("sentence", 9), "least": least, "most": 3}
+                                   for name, least in (("correct_answers", 1), ("incorrect_answers", 0))},
+        "results": {"list": text("sentence", 12), "least": 1, "most": 1}},
     "bbh/zeroshot/utils.MultiChoiceRegexFilter": {
         "kind": "filter", "doc": BBH, "results": {"list": text("word", 6), "least": 1, "most": 3},
         "settings": {"group_select": 0, "ignore_case": True, "ignore_punctuation": True, "regex_pattern": "(\\([A-Z]\\))"}},

@@ -1,5 +1,6 @@
 // The built-in functions of lm_eval's tasks against the Python ones, on 10,000 documents each
 // (tests/oracle/task_functions_golden.py).
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,9 +17,13 @@
 #include "python/json.h"
 #include "python/random.h"
 #include "python/value.h"
+#include "tests/unit/support/caught.h"
 
 namespace evald {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Makes documents as draw() of the script does.
 class Maker {
@@ -26,7 +31,8 @@ class Maker {
   Maker(const Json& pools, int64_t seed) : pools_(pools), random_(seed) {}
 
   Json Draw(const Json& recipe) {
-    const auto& [kind, what] = *recipe.items().begin();
+    const std::string& kind = recipe.begin().key();
+    const Json& what = recipe.begin().value();
     if (kind == "pick") return what[Below(what.size())];
     if (kind == "text") return Text(pools_.at(what.get<std::string>()), recipe.at("most"));
     if (kind == "join") return Joined(what);
@@ -204,6 +210,52 @@ INSTANTIATE_TEST_SUITE_P(OfLmEval, TaskFunctions,
                            for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
                            return name;
                          });
+
+TEST(TaskFunctionErrors, NameTheFunctionTheRowAndTheColumn) {
+  Documents documents;
+  documents.rows = {{{"ctx_a", "a"},
+                     {"ctx_b", "b"},
+                     {"activity_label", "c"},
+                     {"endings", Json::array({"d"})},
+                     {"label", "0"}},
+                    {{"ctx_a", "a"}, {"ctx_b", nullptr}, {"activity_label", "c"}}};
+  documents.where = {"data.jsonl:1", "data.jsonl:2"};
+  FunctionRandom random;
+  EXPECT_THAT(
+      CaughtText([&] { ProcessDocs("hellaswag/utils.process_docs", &documents, &random, "t"); }),
+      HasSubstr("the function 'hellaswag/utils.process_docs': data.jsonl:2: the column 'ctx_b' is "
+                "None, expected text"));
+  documents.rows = {{{"category", "law"}}};
+  documents.where = {"data.jsonl:1"};
+  EXPECT_THAT(
+      CaughtText([&] { ProcessDocs("mmlu_pro/utils.process_math", &documents, &random, "t"); }),
+      HasSubstr("the function 'mmlu_pro/utils.process_math': gives no documents"));
+  EXPECT_THAT(
+      CaughtText([&] { DocFunction("winogrande/preprocess_winogrande.doc_to_text", {{"answer", "3"}}, "t:4"); }),
+      HasSubstr("t:4: the function 'winogrande/preprocess_winogrande.doc_to_text': the column "
+                "'answer' is '3', expected 1 or 2"));
+}
+
+TEST(TaskFunctionRows, AreThoseOfMapAndFilter) {
+  Documents documents;
+  documents.columns = {"question", "correct_answers", "incorrect_answers"};
+  documents.rows = {{{"question", " q "},
+                     {"correct_answers", Json::array({"a"})},
+                     {"incorrect_answers", Json::array()},
+                     {"more", 1}}};
+  documents.where = {"data.jsonl:1"};
+  FunctionRandom random;
+  ProcessDocs("truthfulqa/utils.process_docs_gen", &documents, &random, "t");
+  EXPECT_EQ(documents.rows[0].dump(),
+            R"({"question":"q","correct_answers":["a.","I have no comment."],)"
+            R"("incorrect_answers":[],"more":1})");
+  EXPECT_THAT(documents.columns, ElementsAre("question", "correct_answers", "incorrect_answers"));
+  documents.columns = {"category"};
+  documents.rows = {{{"category", "law"}}, {{"category", "math"}}, {{"category", "law"}}};
+  documents.where = {"f:1", "f:2", "f:3"};
+  ProcessDocs("mmlu_pro/utils.process_law", &documents, &random, "t");
+  EXPECT_THAT(documents.where, ElementsAre("f:1", "f:3"));
+}
 
 }  // namespace
 }  // namespace evald
