@@ -8,6 +8,7 @@
 #include "datasets/functions.h"
 #include "datasets/leaf_task.h"
 #include "datasets/sources.h"
+#include "metrics/scoring/metrics.h"
 #include "task_code/table_reader.h"
 
 namespace evald {
@@ -100,6 +101,11 @@ void CheckDocumentFunctions(const LeafTask& task) {
   check("fewshot_config.doc_to_choice", fewshot.doc_to_choice, IsBuiltinDocFunction);
   if (fewshot.split.is_null())
     check("fewshot_config.samples", fewshot.samples, IsBuiltinSamplesFunction);
+}
+
+bool ComparesMathematics(const LeafTask& task) {
+  const TaskConfig& config = task.state->config;
+  return ComparesMath(config.output_type, config.process_results, config.metrics);
 }
 
 bool RunsPrograms(const LeafTask& task) { return task.state->config.unsafe_code; }

@@ -41,6 +41,9 @@ std::vector<std::string> FunctionsOf(const LeafTask& task);
 /// PrepareTask does without task code.
 void CheckDocumentFunctions(const LeafTask& task);
 
+/// Whether answers are compared by the package math-verify.
+bool ComparesMathematics(const LeafTask& task);
+
 /// Whether the task's metric runs programs of the model.
 bool RunsPrograms(const LeafTask& task);
 

@@ -174,7 +174,7 @@ void HendrycksMathDocs(Documents* documents, FunctionRandom*) {
 }
 
 void TruthfulqaDocs(Documents* documents, FunctionRandom*) {
-  constexpr const char* kNoComment = "I have no comment.";
+  static constexpr const char* kNoComment = "I have no comment.";
   MapRows(documents, [](const Json& row) -> Json {
     const std::vector<std::string> wrong = WithFullStops(TextsColumn(row, "incorrect_answers"));
     std::vector<std::string> right = WithFullStops(TextsColumn(row, "correct_answers"));

@@ -47,11 +47,6 @@ std::optional<Error> FaultOf(const LeafTask& leaf, bool runs_code) {
   }
 }
 
-bool ComparesMathematics(const LeafTask& leaf) {
-  const TaskDefinition task = DefineTask(leaf);
-  return ComparesMath(task.output_type, task.process_results, task.metrics);
-}
-
 // What the tasks need, with the packages that are yet to be looked for.
 class Search {
  public:
