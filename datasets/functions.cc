@@ -4,13 +4,14 @@
 
 #include <map>
 
+#include "evald/error.h"
 #include "evald/task.h"
 
 namespace evald {
 namespace {
 
 using SamplesFunction = std::vector<Json> (*)();
-using ProcessFunction = std::vector<Json> (*)(std::vector<Json>);
+using ProcessFunction = void (*)(Documents* documents, FunctionRandom* random);
 using OneDocFunction = Json (*)(const Json&);
 
 // Three of MBPP's "prompt" rows, as in lm_eval/tasks/mbpp/utils.py (0.4.13).
@@ -59,14 +60,59 @@ const std::map<std::string, SamplesFunction>& SamplesFunctions() {
   return kAll;
 }
 
-// The built-in tasks need none so far. A task that names one is refused.
+// Keeps the rows of one of MMLU-Pro's subjects.
+template <char const* category>
+void MmluProSubject(Documents* documents, FunctionRandom*) {
+  MmluProDocs(documents, category);
+}
+
+// Names as template arguments need linkage.
+constexpr char kBiology[] = "biology", kBusiness[] = "business", kChemistry[] = "chemistry",
+               kComputerScience[] = "computer science", kEconomics[] = "economics",
+               kEngineering[] = "engineering", kHealth[] = "health", kHistory[] = "history",
+               kLaw[] = "law", kMath[] = "math", kOther[] = "other", kPhilosophy[] = "philosophy",
+               kPhysics[] = "physics", kPsychology[] = "psychology";
+
 const std::map<std::string, ProcessFunction>& ProcessFunctions() {
-  static const std::map<std::string, ProcessFunction> kAll;
+  static const std::map<std::string, ProcessFunction> kAll = {
+      {"hellaswag/utils.process_docs", HellaswagDocs},
+      {"gpqa/zeroshot/utils.process_docs", GpqaDocs},
+      {"gpqa/n_shot/utils.process_docs", GpqaDocsOfOwnGenerator},
+      {"gpqa/generative/utils.process_docs", GpqaDocsWithList},
+      {"drop/utils.process_docs", DropDocs},
+      {"truthfulqa/utils.process_docs_gen", TruthfulqaDocs},
+      {"hendrycks_math/utils.process_docs", HendrycksMathDocs},
+      {"mmlu_pro/utils.process_biology", MmluProSubject<kBiology>},
+      {"mmlu_pro/utils.process_business", MmluProSubject<kBusiness>},
+      {"mmlu_pro/utils.process_chemistry", MmluProSubject<kChemistry>},
+      {"mmlu_pro/utils.process_computer_science", MmluProSubject<kComputerScience>},
+      {"mmlu_pro/utils.process_economics", MmluProSubject<kEconomics>},
+      {"mmlu_pro/utils.process_engineering", MmluProSubject<kEngineering>},
+      {"mmlu_pro/utils.process_health", MmluProSubject<kHealth>},
+      {"mmlu_pro/utils.process_history", MmluProSubject<kHistory>},
+      {"mmlu_pro/utils.process_law", MmluProSubject<kLaw>},
+      {"mmlu_pro/utils.process_math", MmluProSubject<kMath>},
+      {"mmlu_pro/utils.process_other", MmluProSubject<kOther>},
+      {"mmlu_pro/utils.process_philosophy", MmluProSubject<kPhilosophy>},
+      {"mmlu_pro/utils.process_physics", MmluProSubject<kPhysics>},
+      {"mmlu_pro/utils.process_psychology", MmluProSubject<kPsychology>},
+  };
   return kAll;
 }
 
 const std::map<std::string, OneDocFunction>& DocFunctions() {
-  static const std::map<std::string, OneDocFunction> kAll;
+  static const std::map<std::string, OneDocFunction> kAll = {
+      {"winogrande/preprocess_winogrande.doc_to_text", WinograndeText},
+      {"winogrande/preprocess_winogrande.doc_to_target", WinograndeTarget},
+      {"winogrande/preprocess_winogrande.doc_to_choice", WinograndeChoice},
+      {"race/preprocess_race.doc_to_text", RaceText},
+      {"race/preprocess_race.doc_to_target", RaceTarget},
+      {"race/preprocess_race.doc_to_choice", RaceChoice},
+      {"mmlu_pro/utils.doc_to_text", MmluProText},
+      {"mmlu_pro/utils.fewshot_to_text", MmluProText},
+      {"mmlu_pro/utils.fewshot_to_target", MmluProFewshotTarget},
+      {"wikitext/preprocess_wikitext.wikitext_detokenizer", WikitextTarget},
+  };
   return kAll;
 }
 
@@ -100,13 +146,25 @@ std::vector<Json> FewshotSamples(const std::string& name, const std::string& whe
   return Find(SamplesFunctions(), name, where)();
 }
 
-std::vector<Json> ProcessDocs(const std::string& name, std::vector<Json> docs,
-                              const std::string& where) {
-  return Find(ProcessFunctions(), name, where)(std::move(docs));
+void ProcessDocs(const std::string& name, Documents* documents, FunctionRandom* random,
+                 const std::string& where) {
+  const ProcessFunction function = Find(ProcessFunctions(), name, where);
+  try {
+    function(documents, random);
+    if (documents->rows.empty()) throw Error(ErrorKind::kInput, "gives no documents",
+                  "see whether the task's data is what the function expects");
+  } catch (Error& error) {
+    throw error.AddContext(fmt::format("the function '{}'", name));
+  }
 }
 
 Json DocFunction(const std::string& name, const Json& doc, const std::string& where) {
-  return Find(DocFunctions(), name, where)(doc);
+  const OneDocFunction function = Find(DocFunctions(), name, where);
+  try {
+    return function(doc);
+  } catch (Error& error) {
+    throw error.AddContext(fmt::format("{}: the function '{}'", where, name));
+  }
 }
 
 }  // namespace evald

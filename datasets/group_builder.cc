@@ -165,6 +165,7 @@ void GroupBuilder::Add(const TaskRequest& request) {
   if (request.repeats) set("repeats", *request.repeats);
   if (!request.sample_metrics.empty()) set("sample_metrics", request.sample_metrics);
   if (!request.generation_kwargs.is_null()) set("generation_kwargs", request.generation_kwargs);
+  if (!request.metadata.is_null()) set("metadata", request.metadata);
   enable_thinking_ = request.enable_thinking;
   think_end_ = request.think_end;
   asking_ = request.name;
@@ -182,8 +183,8 @@ void GroupBuilder::Add(const TaskRequest& request) {
 // The harness computes with the settings of the last of them and does not say so.
 void GroupBuilder::RefuseOtherSettings(const TaskRequest& one, const TaskRequest& other) const {
   const auto settings = [](const TaskRequest& of) {
-    return std::tie(of.limit, of.limit_total, of.limit_share, of.num_fewshot, of.repeats,
-                    of.sample_metrics, of.generation_kwargs, of.enable_thinking, of.think_end);
+    return std::tie(of.limit, of.limit_total, of.limit_share, of.num_fewshot, of.repeats, of.sample_metrics,
+                    of.generation_kwargs, of.enable_thinking, of.think_end, of.metadata);
   };
   if (settings(one) == settings(other)) return;
   throw Error(ErrorKind::kUsage,

@@ -12,6 +12,7 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "datasets/command_task.h"
 #include "datasets/documents.h"
 #include "datasets/function_values.h"
@@ -19,13 +20,17 @@
 #include "datasets/leaf_task.h"
 #include "datasets/prompts.h"
 #include "datasets/sources.h"
+#include "datasets/task_data.h"
 #include "datasets/task_set.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
+#include "metrics/scoring/metrics.h"
+#include "metrics/scoring/task_results.h"
 #include "prepared/cache.h"
 #include "prepared/prepared_task.h"
 #include "python/moment.h"
 #include "python/value.h"
+#include "task_code/lent_files.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -79,13 +84,11 @@ class Preparation {
         config_(task.state->config),
         options_(options),
         prompts_(PromptsOf(*task.state, options.prompts)) {
-    eval_split_ = config_.test_split.empty() ? config_.validation_split : config_.test_split;
+    eval_split_ = EvaluatedSplit(config_);
     CheckFunctions();
+    if (!config_.custom_dataset.empty()) return;
     Locate("eval", eval_split_, &eval_files_);
-    if (config_.num_fewshot > 0 && !UsesSamples()) {
-      fewshot_split_ = FewshotSplit();
-      Locate("fewshot", fewshot_split_, &fewshot_files_);
-    }
+    if (const auto split = FewshotSplit(config_)) Locate("fewshot", *split, &fewshot_files_);
   }
 
   // The content key: everything that decides the requests. Users share prepared tasks, so no one
@@ -102,6 +105,7 @@ class Preparation {
                     {"limit", Limit()}};
     AddPrompts(&content);
     if (!code_.is_null()) content["code"] = code_;
+    if (!math_.is_null()) content["math_verify"] = math_;
     for (const Json& file : files_) {
       Json entry = file;
       entry.erase("file");
@@ -172,7 +176,10 @@ class Preparation {
   void KeepCode(TaskDefinition task, PreparedTaskWriter* writer) const {
     task.sources["code"] = task_code_->Used();
     Json files = Json::object();
-    for (const auto& [path, content] : task_code_->handed()) files[path] = ToLatin1(content);
+    for (const auto& [path, content] : task_code_->handed()) {
+      if (!IsLentFile(path))
+        files[path] = ToLatin1(content);  // scoring needs no tokenizer and data
+    }
     writer->SetTask(ToJson(task));
     writer->SetCode(
         {{"files", std::move(files)}, {"roots", task_code_->roots()}, {"seed", Seed()}});
@@ -214,19 +221,17 @@ class Preparation {
     return config_.fewshot.split.is_null() && !config_.fewshot.samples.is_null();
   }
 
-  std::string FewshotSplit() const {
-    if (config_.fewshot.split.is_string()) return config_.fewshot.split.get<std::string>();
-    if (!config_.training_split.empty()) return config_.training_split;
-    return config_.validation_split.empty() ? config_.test_split : config_.validation_split;
-  }
-
   // Imports the task's own functions, or throws before any data is read.
   void CheckFunctions() {
     const FewshotConfig& fewshot = config_.fewshot;
+    UseCodeOf("custom_dataset", TaggedOrNull(config_.custom_dataset),
+              [](const std::string&) { return false; });
+    if (!config_.custom_dataset.empty())
+      InTask([&] { task_code_->Fetch(options_.tokenizer_files); });
     UseCodeOf("process_docs", TaggedOrNull(config_.process_docs), IsBuiltinProcessDocs);
     UseCodeOf("fewshot_config.process_docs", fewshot.process_docs, IsBuiltinProcessDocs);
     UseCodeOf("process_results", TaggedOrNull(config_.process_results),
-              [](const std::string&) { return false; });
+              [](const std::string& name) { return FindTaskResults(name) != nullptr; });
     if (UsesSamples())
       UseCodeOf("fewshot_config.samples", fewshot.samples, IsBuiltinSamplesFunction);
     for (const MetricSpec& spec : config_.metrics) {
@@ -241,6 +246,11 @@ class Preparation {
     UseCodeOf("fewshot_config.doc_to_target", fewshot.doc_to_target, IsBuiltinDocFunction);
     UseCodeOf("fewshot_config.doc_to_choice", fewshot.doc_to_choice, IsBuiltinDocFunction);
     if (!code_functions_.empty()) code_ = task_code_->Used();
+    if (options_.math &&
+        ComparesMath(config_.output_type, config_.process_results, config_.metrics)) {
+      Doing("looking for", "math-verify");
+      math_ = InTask([&] { return options_.math(); });
+    }
   }
 
   // The functions of metrics and filters. The scorer has some built in, and refuses those of other
@@ -362,8 +372,7 @@ class Preparation {
   std::optional<CodeTable> ProcessRows(const std::string& function, Documents* documents) {
     const bool own = !function.empty() && !IsBuiltinProcessDocs(function);
     if (!function.empty() && !own) {
-      documents->rows = ProcessDocs(function, std::move(documents->rows), config_.where);
-      documents->where.resize(documents->rows.size(), config_.where);
+      InTask([&] { ProcessDocs(function, documents, &random_, config_.where); });
     }
     if (!own && !HasDocCode()) return std::nullopt;
     if (own) Doing("running", function);
@@ -406,8 +415,37 @@ class Preparation {
     out->rows.push_back(std::move(row));
   }
 
+  // The documents of a split that custom_dataset makes.
+  Documents MadeSplit(const std::string& split) {
+    const std::string& function = config_.custom_dataset;
+    if (made_.empty()) {
+      Doing("making documents with", function);
+      made_ = InTask([&] { return task_code_->CustomDataset(function, config_.custom_arguments); });
+    }
+    const auto found = made_.find(split);
+    Documents documents;
+    if (found != made_.end()) {
+      ReadTable(found->second, function, &documents);
+      return documents;
+    }
+    std::vector<std::string> splits;
+    for (const auto& [name, table] : made_) splits.push_back(name);
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: task '{}': the function '{}' makes no split '{}', it makes {}",
+                            config_.where, config_.name, function, split, Join(splits, ", ")));
+  }
+
+  Documents ReadEvaluated() {
+    return config_.custom_dataset.empty() ? Read(eval_files_) : MadeSplit(eval_split_);
+  }
+
+  Documents ReadExamples() {
+    return config_.custom_dataset.empty() ? Read(fewshot_files_)
+                                          : MadeSplit(FewshotSplit(config_).value_or(""));
+  }
+
   void LoadDocuments() {
-    documents_ = Read(eval_files_);
+    documents_ = ReadEvaluated();
     const auto table = ProcessRows(config_.process_docs, &documents_);
     if (table && HasDocCode()) {
       values_ = std::make_unique<FunctionValues>(task_code_.get(), *table, Effective(), kBatch);
@@ -424,7 +462,7 @@ class Preparation {
     std::string function;
     std::optional<CodeTable> table;
     if (!UsesSamples()) {
-      static_cast<Documents&>(out) = Read(fewshot_files_);
+      static_cast<Documents&>(out) = ReadExamples();
       IsFunction(config_.fewshot.process_docs, &function);
       table = ProcessRows(function, &out);
     } else if (IsFunction(config_.fewshot.samples, &function) &&
@@ -506,6 +544,7 @@ class Preparation {
                     {"fewshot_seed", options_.fewshot_seed},
                     {"limit", Limit()}};
     if (!code_.is_null()) task.sources["code"] = code_;
+    if (!math_.is_null()) task.sources["math_verify"] = math_;
     const Json thinking = Thinking();
     if (!thinking.empty()) task.sources["thinking"] = thinking;
     return task;
@@ -516,7 +555,6 @@ class Preparation {
   const PrepareOptions& options_;
   PromptOptions prompts_;  ///< the run's, with what the task's request says of thinking
   std::string eval_split_;
-  std::string fewshot_split_;
   SplitFiles eval_files_;
   SplitFiles fewshot_files_;
   Json files_ = Json::array();
@@ -525,9 +563,12 @@ class Preparation {
   /// Functions, with their tags, that are lm_eval's own aggregations, and the names of these
   std::map<std::string, std::string> known_aggregations_;
   std::map<std::string, std::string>
-      function_names_;  ///< function -> the name that it has of itself
+      function_names_;             ///< function -> the name that it has of itself
+  FunctionRandom random_{Seed()};  ///< of built-in functions
   Json code_;  ///< what they have used when they were imported (TaskCode::Used); null: there are
                ///< none
+  std::map<std::string, CodeTable> made_;  ///< by custom_dataset: splits
+  Json math_;  ///< what compares answers of mathematics; null: nothing does
   std::unique_ptr<TaskCode> task_code_;  ///< null: the task has no functions of its own
   std::unique_ptr<FunctionValues> values_;
   std::unique_ptr<FunctionValues> fewshot_values_;

@@ -129,8 +129,7 @@ class ConfigReader {
 
   void CheckSupported() const {
     top_.CheckKeys(TaskKeys(), "a task");
-    for (const char* key :
-         {"class", "custom_dataset", "doc_to_image", "doc_to_audio", "use_prompt", "task_list"}) {
+    for (const char* key : {"class", "doc_to_image", "doc_to_audio", "use_prompt", "task_list"}) {
       if (!top_.At(key).is_null())
         top_.Fail(key, fmt::format("the key '{}' is not supported", key));
     }
@@ -138,7 +137,9 @@ class ConfigReader {
 
   void ReadDataset() {
     config_.dataset_path = top_.Text("dataset_path", "");
-    if (config_.dataset_path.empty()) top_.Fail("dataset_path", "the task has no dataset_path");
+    config_.custom_dataset = top_.Function("custom_dataset");
+    if (config_.dataset_path.empty() && config_.custom_dataset.empty())
+      top_.Fail("dataset_path", "the task has no dataset_path");
     config_.dataset_name = top_.Text("dataset_name", "");
     config_.training_split = top_.Text("training_split", "");
     config_.validation_split = top_.Text("validation_split", "");
@@ -147,6 +148,25 @@ class ConfigReader {
       top_.Fail("task", "the task has neither a test_split nor a validation_split");
     }
     config_.process_docs = top_.Function("process_docs");
+    if (!config_.custom_dataset.empty()) return ReadCustomArguments();
+    ReadFiles();
+  }
+
+  // ConfigurableTask.download: custom_dataset(**metadata, **dataset_kwargs).
+  void ReadCustomArguments() {
+    for (const char* key : {"metadata", "dataset_kwargs"}) {
+      const Json& given = top_.At(key);
+      if (given.is_null()) continue;
+      if (!given.is_object()) top_.Fail(key, fmt::format("{} is not a mapping", key));
+      for (const auto& item : given.items()) {
+        if (config_.custom_arguments.contains(item.key()))
+          top_.Fail(key, fmt::format("'{}' is among metadata and dataset_kwargs", item.key()));
+        config_.custom_arguments[item.key()] = item.value();
+      }
+    }
+  }
+
+  void ReadFiles() {
     const Json& kwargs = top_.At("dataset_kwargs");
     static const std::set<std::string> kPackaged = {"json", "csv", "text", "parquet", "arrow"};
     const bool packaged = kPackaged.contains(config_.dataset_path);
@@ -533,6 +553,7 @@ class ConfigReader {
   Json Dump() const {
     Json all = {{"task", config_.name},
                 {"task_alias", top_.At("task_alias")},
+                {"custom_dataset", top_.At("custom_dataset")},
                 {"dataset_path", config_.dataset_path},
                 {"dataset_name", top_.At("dataset_name")},
                 {"dataset_kwargs", top_.At("dataset_kwargs")},

@@ -60,6 +60,10 @@ struct TaskConfig {
   bool unsafe_code = false;
   std::string process_results;
   std::string process_docs;  ///< name of a !function, or ""
+  /// Name of a !function that makes the documents of all splits, or "". There are no data files
+  /// then
+  std::string custom_dataset;
+  Json custom_arguments = Json::object();  ///< its arguments: metadata and dataset_kwargs
   std::vector<MetricSpec> metrics;
   std::vector<std::string> sample_metrics;
   std::vector<FilterPipeline> filters;

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <thread>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/names.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "datasets/builtin_files.h"
+#include "datasets/task_yaml_cache.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -18,7 +22,9 @@ namespace {
 constexpr size_t kFilesMax = 20'000;
 constexpr size_t kEntriesMax = 100'000;  // of one folder
 constexpr int kDepthMax = 50;
-constexpr size_t kLinesMax = 3;  // of one kind in the log, for each folder
+constexpr int kThreadsMax = 8;
+constexpr size_t kFilesPerThread = 64;  // fewer are read sooner than a thread is started
+constexpr size_t kLinesMax = 3;         // of one kind in the log, for each folder
 constexpr size_t kSoughtBytesMax = 1 << 20;
 
 // Adds the task files of `folder` and of its subfolders. Links to folders are not followed.
@@ -52,6 +58,30 @@ std::vector<std::string> YamlFilesUnder(const fs::path& root, const ReadRoots& r
   FindYamlFiles(folder, 0, &files);
   std::sort(files.begin(), files.end());
   return files;
+}
+
+struct ReadYaml {
+  YamlMapping yaml;
+  std::optional<Error> failure;
+};
+
+// The files with those that they include, in their order. Reading and parsing take most of the time
+// that a large folder needs, so that several threads share them.
+std::vector<ReadYaml> ReadAll(const std::vector<std::string>& files, const ReadRoots& roots) {
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const auto most = static_cast<int>(files.size() / kFilesPerThread);
+  const int threads = std::clamp(std::min(cores, most), 1, kThreadsMax);
+  std::vector<ReadYaml> read(files.size());
+  TaskYamlCache cache;
+  ParallelFor(static_cast<int64_t>(files.size()), threads, [&](int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    try {
+      read[at].yaml = LoadTaskYaml(files[at], roots, &cache);
+    } catch (const Error& error) {
+      read[at].failure = error;
+    }
+  });
+  return read;
 }
 
 // The name that a faulty file seems to define: the text after "task:" or "group:" at the beginning
@@ -101,12 +131,17 @@ std::string SourceOf(const TaskEntry& entry) {
 }
 
 TaskIndex::TaskIndex(const std::vector<fs::path>& task_dirs, const ReadRoots& roots) {
+  std::vector<std::string> files;
+  for (size_t i = 0; i < kBuiltinFileCount; ++i) {
+    if (kBuiltinFiles[i].path != "sources.yaml")
+      files.push_back(std::string(kBuiltinPrefix) + std::string(kBuiltinFiles[i].path));
+  }
+  std::vector<ReadYaml> read = ReadAll(files, roots);
   Entries builtin;
   std::set<std::string> none;
-  for (size_t i = 0; i < kBuiltinFileCount; ++i) {
-    if (kBuiltinFiles[i].path == "sources.yaml") continue;
-    AddFile(std::string(kBuiltinPrefix) + std::string(kBuiltinFiles[i].path), roots, &builtin,
-            &none);
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (read[i].failure) throw Error(*read[i].failure);
+    AddFile(files[i], std::move(read[i].yaml), &builtin, &none);
   }
   Merge(std::move(builtin));
   for (const fs::path& root : task_dirs) AddFolder(root, roots);
@@ -117,11 +152,13 @@ void TaskIndex::AddFolder(const fs::path& root, const ReadRoots& roots) {
   std::set<std::string> doubled;  // a set: a file that many include repeats its sentences
   const size_t bad_before = bad_files_.size();
   const std::vector<std::string> files = YamlFilesUnder(root, roots);
-  for (const std::string& file : files) {
+  std::vector<ReadYaml> read = ReadAll(files, roots);
+  for (size_t i = 0; i < files.size(); ++i) {
     try {
-      AddFile(file, roots, &own, &doubled);
+      if (read[i].failure) throw Error(*read[i].failure);
+      AddFile(files[i], std::move(read[i].yaml), &own, &doubled);
     } catch (const Error& e) {
-      bad_files_.push_back({file, NameSoughtIn(file, roots), e.message(), e.remedy()});
+      bad_files_.push_back({files[i], NameSoughtIn(files[i], roots), e.message(), e.remedy()});
     }
   }
   for (size_t i = bad_before; i < bad_files_.size(); ++i) {
@@ -144,11 +181,11 @@ void TaskIndex::AddFolder(const fs::path& root, const ReadRoots& roots) {
   Merge(std::move(own));
 }
 
-void TaskIndex::AddFile(const std::string& path, const ReadRoots& roots, Entries* entries,
+void TaskIndex::AddFile(const std::string& path, YamlMapping yaml, Entries* entries,
                         std::set<std::string>* doubled) {
   TaskEntry entry;
   entry.path = path;
-  entry.yaml = LoadTaskYaml(path, roots);
+  entry.yaml = std::move(yaml);
   doubled->merge(entry.yaml.doubled);
   const Json& value = entry.yaml.value;
   if (value.contains("class")) {  // a task in Python code: it is refused when it is requested

@@ -53,7 +53,7 @@ class TaskIndex {
  private:
   using Entries = std::map<std::string, TaskEntry>;
 
-  static void AddFile(const std::string& path, const ReadRoots& roots, Entries* entries,
+  static void AddFile(const std::string& path, YamlMapping yaml, Entries* entries,
                       std::set<std::string>* doubled);
   void AddFolder(const std::filesystem::path& root, const ReadRoots& roots);
   void Merge(Entries entries);

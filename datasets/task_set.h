@@ -40,6 +40,7 @@ struct TaskRequest {
   ThinkEnd think_end = {};  ///< where the thinking in answers ends; default: there is none
   /// The task is this command, not one of a file. The other values are then absent.
   std::optional<CommandSpec> command = std::nullopt;
+  Json metadata = Json();  ///< merged over the task's own; null: none
 };
 
 /// One line of `evald tasks`.
@@ -99,9 +100,14 @@ struct PrepareOptions {
   /// document that could not be scored. Each rendered document is checked; a task that is found
   /// prepared was checked before.
   std::function<DocumentCheck(const TaskDefinition& task)> checker;
+  /// Files of the checkpoint's tokenizer that task code may have (task_code/lent_files.h)
+  std::vector<std::string> tokenizer_files;
   /// Makes a process for a task's own Python functions, which gets the files that it wants; null:
   /// tasks with such functions are refused. Each task gets a process of its own.
   std::function<std::unique_ptr<TaskCode>()> code;
+  /// Says what compares answers of mathematics (MathVerifier::versions), or throws if nothing can;
+  /// null: not asked
+  std::function<Json()> math;
   /// Makes the process that reads tables (.parquet, .arrow); null: this process starts it, with the
   /// system's Python
   std::function<std::unique_ptr<TableReader>()> tables;

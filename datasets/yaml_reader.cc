@@ -11,6 +11,7 @@
 #include "datasets/builtin_files.h"
 #include "datasets/known_modules.h"
 #include "datasets/quoted_scalar.h"
+#include "datasets/task_yaml_cache.h"
 #include "datasets/yaml_scalars.h"
 #include "evald/error.h"
 
@@ -29,8 +30,13 @@ constexpr size_t kIncludesMax = 50;
 class Converter {
  public:
   Converter(const std::string& text, std::string file, std::string folder, const ReadRoots& roots,
-            YamlMapping* out)
-      : text_(text), file_(std::move(file)), folder_(std::move(folder)), roots_(roots), out_(out) {}
+            TaskYamlCache* cache, YamlMapping* out)
+      : text_(text),
+        file_(std::move(file)),
+        folder_(std::move(folder)),
+        roots_(roots),
+        cache_(cache),
+        out_(out) {}
 
   // `indent` is the column of the mapping or list around the node; -1 at the top.
   Json Convert(const YAML::Node& node, const std::string& pointer, int depth, int indent = -1) {
@@ -171,8 +177,10 @@ class Converter {
 
   std::string Function(const YAML::Node& node, const std::string& name) const {
     try {
-      if (!folder_.starts_with(kBuiltinPrefix)) return FunctionBeside(folder_, name, roots_);
-      return BuiltinFunction(folder_.substr(kBuiltinPrefix.size()), name);
+      if (folder_.starts_with(kBuiltinPrefix))
+        return BuiltinFunction(folder_.substr(kBuiltinPrefix.size()), name);
+      const auto find = [&] { return FunctionBeside(folder_, name, roots_); };
+      return cache_ == nullptr ? find() : cache_->Function(folder_, name, find);
     } catch (const Error& e) {
       Fail(node, e.message());
     }
@@ -182,6 +190,7 @@ class Converter {
   std::string file_;
   std::string folder_;
   const ReadRoots& roots_;
+  TaskYamlCache* cache_;
   YamlMapping* out_;
   std::string at_;  // the pointer of the value being read
   size_t nodes_ = 0;
@@ -220,14 +229,14 @@ std::vector<std::string> IncludePlaces(const std::string& path, const std::strin
 
 class Loader {
  public:
-  explicit Loader(const ReadRoots& roots) : roots_(roots) {}
+  Loader(const ReadRoots& roots, TaskYamlCache* cache) : roots_(roots), cache_(cache) {}
 
   YamlMapping Load(const std::string& path) {
     std::string text;
     if (!ReadTaskFile(path, roots_, &text)) {
       throw Error(ErrorKind::kInput, fmt::format("{}: there is no such file", path));
     }
-    return Merge(path, ParseYaml(text, path, FolderOf(path), roots_));
+    return Merge(path, ParseYaml(text, path, FolderOf(path), roots_, cache_));
   }
 
  private:
@@ -258,14 +267,24 @@ class Loader {
   YamlMapping LoadInclude(const std::string& path, const std::string& include,
                           const std::string& where) {
     const std::vector<std::string> places = IncludePlaces(path, include);
-    std::string text;
     for (const std::string& place : places) {
-      if (ReadTaskFile(place, roots_, &text))
-        return Merge(place, ParseYaml(text, place, FolderOf(place), roots_));
+      if (auto read = ReadIncluded(place)) return Merge(place, *std::move(read));
     }
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: the included file '{}' is not there", where, include),
                 "looked at " + Join(places, ", "));
+  }
+
+  // A file without those that it includes; nothing if it is not there.
+  std::optional<YamlMapping> ReadIncluded(const std::string& place) {
+    if (cache_ != nullptr) {
+      if (const auto known = cache_->Included(place)) return *known;
+    }
+    std::string text;
+    if (!ReadTaskFile(place, roots_, &text)) return std::nullopt;
+    YamlMapping read = ParseYaml(text, place, FolderOf(place), roots_, cache_);
+    if (cache_ != nullptr) cache_->KeepIncluded(place, read);
+    return read;
   }
 
   // dict.update: keys keep the place where they were first set.
@@ -283,6 +302,7 @@ class Loader {
   }
 
   const ReadRoots& roots_;
+  TaskYamlCache* cache_;
   std::set<std::string> seen_;
 };
 
@@ -315,7 +335,7 @@ bool FindBuiltinFile(std::string_view path, std::string_view* text) {
 }
 
 YamlMapping ParseYaml(const std::string& text, const std::string& file, const std::string& folder,
-                      const ReadRoots& roots) {
+                      const ReadRoots& roots, TaskYamlCache* cache) {
   YamlMapping out;
   try {
     if (!IsUtf8(text) || text.find('\0') != std::string::npos) {
@@ -329,7 +349,7 @@ YamlMapping ParseYaml(const std::string& text, const std::string& file, const st
     if (!root.IsMap()) {
       throw Error(ErrorKind::kInput, file + ":1: a task file is a mapping of keys to values");
     }
-    out.value = Converter(text, file, folder, roots, &out).Convert(root, "", 0);
+    out.value = Converter(text, file, folder, roots, cache, &out).Convert(root, "", 0);
   } catch (const YAML::Exception& e) {
     const int line = e.mark.line + 1;
     const int tab = LineIndentedByTab(text, line - 1, line);
@@ -341,8 +361,8 @@ YamlMapping ParseYaml(const std::string& text, const std::string& file, const st
   return out;
 }
 
-YamlMapping LoadTaskYaml(const std::string& path, const ReadRoots& roots) {
-  return Loader(roots).Load(path);
+YamlMapping LoadTaskYaml(const std::string& path, const ReadRoots& roots, TaskYamlCache* cache) {
+  return Loader(roots, cache).Load(path);
 }
 
 }  // namespace evald

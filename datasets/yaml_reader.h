@@ -12,6 +12,8 @@
 
 namespace evald {
 
+class TaskYamlCache;
+
 /// The prefix of a `!function` value, before the name that datasets/known_modules.h gives it.
 inline constexpr std::string_view kFunctionTag = "!function ";
 
@@ -36,7 +38,7 @@ struct YamlMapping {
 /// date, and for more than 200,000 nodes or 16 MiB of text once aliases are expanded. If a key is
 /// doubled, the last one counts, as in PyYAML; `doubled` says so.
 YamlMapping ParseYaml(const std::string& text, const std::string& file, const std::string& folder,
-                      const ReadRoots& roots);
+                      const ReadRoots& roots, TaskYamlCache* cache = nullptr);
 
 /// The prefix of a built-in file's name, before its path under datasets/tasks.
 inline constexpr std::string_view kBuiltinPrefix = "builtin:";
@@ -45,6 +47,8 @@ inline constexpr std::string_view kBuiltinPrefix = "builtin:";
 /// includes, and a later include wins over an earlier one (lm_eval/tasks/_yaml_loader.py, 0.4.13).
 /// An include is looked for beside the file that includes it, then among the built-in files. All of
 /// them are read below `roots`. Throws Error(kInput).
-YamlMapping LoadTaskYaml(const std::string& path, const ReadRoots& roots = {});
+/// With `cache`, included files are read once for many task files.
+YamlMapping LoadTaskYaml(const std::string& path, const ReadRoots& roots = {},
+                         TaskYamlCache* cache = nullptr);
 
 }  // namespace evald

@@ -21,7 +21,9 @@ struct FilterMaker {
 
 const std::vector<FilterMaker>& RegexFilterMakers();  ///< regex_filters.cc, multi_choice_filter.cc
 const std::vector<FilterMaker>& CodeFilterMakers();   ///< code_filters.cc
+const std::vector<FilterMaker>& BbhFilterMakers();    ///< bbh_filters.cc
 FilterMaker MultiChoiceFilterMaker();                 ///< multi_choice_filter.cc
+FilterMaker BbhMultiChoiceFilterMaker();              ///< multi_choice_filter.cc
 
 /// A filter that maps each response by itself. A response that it cannot map becomes `fallback`.
 class EachFilter : public Filter {
@@ -36,6 +38,9 @@ class EachFilter : public Filter {
   Map map_;
   Json fallback_;
 };
+
+/// Whether the character is of one of Unicode's categories of punctuation.
+bool IsPunctuation(char32_t c);
 
 /// The list that a filter makes of a request's responses. Short responses may become long ones (a
 /// fallback, a prompt), so the list is bounded. Throws Error(kInput) beyond kDocumentBytesMax.

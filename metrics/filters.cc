@@ -10,6 +10,7 @@
 #include "evald/error.h"
 #include "evald/task_limits.h"
 #include "metrics/filter_support.h"
+#include "metrics/scoring/math_strings.h"
 #include "python/str.h"
 #include "python/unicode.h"
 
@@ -89,6 +90,17 @@ std::unique_ptr<Filter> MakeMap(const Json& kwargs) {
   });
 }
 
+// evald's own: the last "\boxed{...}", with its box, by which math_verify finds it.
+std::unique_ptr<Filter> MakeLastBoxed(const Json& kwargs) {
+  const auto fallback = FieldOr<std::string>(kwargs, "fallback", kNoAnswer, "last_boxed");
+  return std::make_unique<EachFilter>(
+      [fallback](const Json& response) {
+        const auto boxed = LastBoxed(TextOf(response, "last_boxed"), BoxForms::kBraces);
+        return Json(boxed.value_or(fallback));
+      },
+      fallback);
+}
+
 std::unique_ptr<Filter> MakeTakeFirstK(const Json& kwargs) {
   const auto k = Field<int64_t>(kwargs, "k", "take_first_k");
   if (k < 1) ThrowField(kwargs, "k", "at least 1", "take_first_k");
@@ -104,6 +116,7 @@ std::vector<FilterMaker> SimpleMakers() {
       {"majority_vote",
        {},
        [](const Json&) -> std::unique_ptr<Filter> { return std::make_unique<MajorityVote>(); }},
+      {"last_boxed", {"fallback"}, MakeLastBoxed},
       {"remove_whitespace",
        {},
        [](const Json&) {
@@ -127,7 +140,7 @@ std::vector<FilterMaker> SimpleMakers() {
 const std::vector<FilterMaker>& AllMakers() {
   static const std::vector<FilterMaker> makers = [] {
     std::vector<FilterMaker> all = SimpleMakers();
-    for (const auto& more : {RegexFilterMakers(), CodeFilterMakers()}) {
+    for (const auto& more : {RegexFilterMakers(), CodeFilterMakers(), BbhFilterMakers()}) {
       all.insert(all.end(), more.begin(), more.end());
     }
     return all;

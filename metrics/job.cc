@@ -71,11 +71,18 @@ bool NeedsCode(const TaskDefinition& task) {
   return false;
 }
 
+// A prepared task lies in <cache>/prepared/<key>.
+void UseCacheOf(const std::filesystem::path& prepared, MathComparer* math) {
+  const std::filesystem::path tasks = prepared.parent_path();
+  if (tasks.filename() == "prepared") math->KeepIn(tasks.parent_path());
+}
+
 }  // namespace
 
 bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
             const TaskCodeSource& task_code, const std::atomic<bool>& stop,
-            std::atomic<int64_t>* done, protocol::JobDone* result, std::chrono::microseconds time) {
+            std::atomic<int64_t>* done, protocol::JobDone* result, std::chrono::microseconds time,
+            MathComparer* math) {
   const double begun = CpuSeconds();
   const int64_t begun_us = MonotonicMicros();
   const PreparedTask prepared = Reading([&] { return PreparedTask(job.prepared); });
@@ -86,8 +93,9 @@ bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
                 fmt::format("documents [{}, {}) of '{}', which has {}", job.first, job.end,
                             job.task, prepared.document_count()));
   }
+  if (math != nullptr) UseCacheOf(job.prepared, math);
   const Scorer scorer(task, NeedsCode(task) ? code_runner() : nullptr,
-                      task_code ? task_code(prepared) : nullptr);
+                      task_code ? task_code(prepared) : nullptr, math);
   if (!job.hash.empty()) CheckHash(job.generations, job.hash);
   const GenerationReader generations =
       Reading([&] { return GenerationReader(job.generations, job.first, job.end); });

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "metrics/math_comparer.h"
 #include "metrics/sandbox/sandbox.h"
 #include "prepared/prepared_task.h"
 #include "protocol/messages.h"
@@ -28,10 +29,11 @@ using TaskCodeSource = std::function<TaskCode*(const PreparedTask& prepared)>;
 /// `time` has passed (JobDone::end). Counts the scored documents in `done`. Once
 /// `stop` is set, stops without committing and returns false. Throws Error: kInput if it would fail
 /// again anywhere, kInfrastructure if another try may succeed (a missing generation, a full disk, a
-/// broken sandbox).
+/// broken sandbox). `math` compares answers of mathematics; null where no task needs that. Its
+/// verdicts are kept in the cache that the prepared task lies in.
 bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
             const TaskCodeSource& task_code, const std::atomic<bool>& stop,
             std::atomic<int64_t>* done, protocol::JobDone* result,
-            std::chrono::microseconds time = kJobTime);
+            std::chrono::microseconds time = kJobTime, MathComparer* math = nullptr);
 
 }  // namespace evald

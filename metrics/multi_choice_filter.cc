@@ -1,5 +1,6 @@
-// multi_choice_regex of lm_eval 0.4.13 (filters/extraction.py): finds the letter of the chosen
-// answer, by a pattern, else by the text of a choice, else by ": X".
+// multi_choice_regex of lm_eval 0.4.13 (filters/extraction.py), and MultiChoiceRegexFilter of its
+// tasks/bbh: finds the letter of the chosen answer, by a pattern, else by the text of a choice, else
+// by ": X".
 #include <fmt/format.h>
 #include <utf8proc.h>
 
@@ -18,21 +19,6 @@ namespace evald {
 namespace {
 
 constexpr const char* kWhere = "multi_choice_regex";
-
-bool IsPunctuation(char32_t c) {
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
-    case UTF8PROC_CATEGORY_PC:
-    case UTF8PROC_CATEGORY_PD:
-    case UTF8PROC_CATEGORY_PS:
-    case UTF8PROC_CATEGORY_PE:
-    case UTF8PROC_CATEGORY_PI:
-    case UTF8PROC_CATEGORY_PF:
-    case UTF8PROC_CATEGORY_PO:
-      return true;
-    default:
-      return false;
-  }
-}
 
 // A pattern that matches `text` itself (re.escape).
 std::string Escaped(const std::string& text) {
@@ -58,8 +44,12 @@ struct Choices {
 
 class MultiChoiceFilter : public Filter {
  public:
-  explicit MultiChoiceFilter(const Json& kwargs)
-      : regex_(FieldOr<std::string>(kwargs, "regex_pattern", "#### (\\-?[0-9\\.\\,]+)", kWhere)),
+  /// Where a document has its choices: in a list, or in the text of `input`, behind (A), (B), ...
+  enum class From { kChoices, kInput };
+
+  MultiChoiceFilter(const Json& kwargs, From from)
+      : from_(from),
+        regex_(FieldOr<std::string>(kwargs, "regex_pattern", "#### (\\-?[0-9\\.\\,]+)", kWhere)),
         index_{FieldOr<int64_t>(kwargs, "group_select", 0, kWhere)},
         fallback_(FieldOr<std::string>(kwargs, "fallback", "[invalid]", kWhere)),
         ignore_case_(FieldOr<bool>(kwargs, "ignore_case", false, kWhere)),
@@ -108,12 +98,22 @@ class MultiChoiceFilter : public Filter {
     return texts;
   }
 
+  static std::vector<std::string> TextsInInput(const Json& doc) {
+    static const PythonRegex kChoice("\\([A-Z]\\)([^\\n^(]*)");
+    const auto input = Field<std::string>(doc, "input", "bbh: the document");
+    std::vector<std::string> texts;
+    for (const Regex::Match& match : kChoice.FindAll(input))
+      texts.push_back(input.substr(match[1].begin, match[1].end - match[1].begin));
+    return texts;
+  }
+
   Choices ReadChoices(const Json& doc) const {
     std::vector<std::string> patterns;
     std::vector<std::string> letters;
     std::map<std::string, std::string> text_to_letter, letter_to_letter;
     char32_t letter = U'A';
-    for (const std::string& choice : TextsOfChoices(doc)) {
+    for (const std::string& choice :
+         from_ == From::kInput ? TextsInInput(doc) : TextsOfChoices(doc)) {
       const std::string text =
           Reduced(std::string(python::Strip(choice)), RegexSteps::Text::kTasks);
       std::string name;
@@ -169,6 +169,7 @@ class MultiChoiceFilter : public Filter {
     return match.empty() || found == names.end() ? match : found->second;
   }
 
+  From from_;
   PythonRegex regex_;
   PythonIndex index_;
   std::string fallback_;
@@ -177,14 +178,37 @@ class MultiChoiceFilter : public Filter {
   std::vector<PythonRegex> ignored_;
 };
 
+const std::vector<std::string> kMultiChoiceArguments = {
+    "regex_pattern", "group_select",       "fallback",
+    "ignore_case",   "ignore_punctuation", "regexes_to_ignore"};
+
 }  // namespace
 
+bool IsPunctuation(char32_t c) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
+    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO:
+      return true;
+    default:
+      return false;
+  }
+}
+
 FilterMaker MultiChoiceFilterMaker() {
-  return {kWhere,
-          {"regex_pattern", "group_select", "fallback", "ignore_case", "ignore_punctuation",
-           "regexes_to_ignore"},
+  return {kWhere, kMultiChoiceArguments, [](const Json& kwargs) -> std::unique_ptr<Filter> {
+            return std::make_unique<MultiChoiceFilter>(kwargs, MultiChoiceFilter::From::kChoices);
+          }};
+}
+
+FilterMaker BbhMultiChoiceFilterMaker() {
+  return {"!function bbh/zeroshot/utils.MultiChoiceRegexFilter", kMultiChoiceArguments,
           [](const Json& kwargs) -> std::unique_ptr<Filter> {
-            return std::make_unique<MultiChoiceFilter>(kwargs);
+            return std::make_unique<MultiChoiceFilter>(kwargs, MultiChoiceFilter::From::kInput);
           }};
 }
 

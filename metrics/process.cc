@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/job.h"
+#include "metrics/math_comparer.h"
 #include "metrics/task_codes.h"
 #include "protocol/seen_attempts.h"
 
@@ -181,7 +182,8 @@ class Session {
   std::thread receiver_;
 };
 
-void Serve(const protocol::Job& job, Sandbox* sandbox, TaskCodes* codes, Session* session) {
+void Serve(const protocol::Job& job, Sandbox* sandbox, TaskCodes* codes, MathComparer* math,
+           Session* session) {
   const int64_t begin = MonotonicMicros();
   FailPoint("metric.job_taken");
   try {
@@ -189,7 +191,7 @@ void Serve(const protocol::Job& job, Sandbox* sandbox, TaskCodes* codes, Session
     if (!RunJob(
             job, [sandbox] { return sandbox->Get(); },
             [codes](const PreparedTask& prepared) { return codes->For(prepared); }, session->stop,
-            &session->done, &result)) {
+            &session->done, &result, kJobTime, math)) {
       return;
     }
     session->Send(
@@ -205,6 +207,7 @@ void Serve(const protocol::Job& job, Sandbox* sandbox, TaskCodes* codes, Session
     FailPoint("metric.after_job_done");
   } catch (const Error& e) {
     codes->Drop();  // its process may have ended
+    math->Drop();
     // These errors refuse the task
     const bool retry = e.kind() != ErrorKind::kInput && e.kind() != ErrorKind::kUsage;
     if (retry) sandbox->Drop();
@@ -230,14 +233,19 @@ void Serve(const protocol::Job& job, Sandbox* sandbox, TaskCodes* codes, Session
 int RunMetricProcessOn(protocol::Channel* channel, const MetricProcessOptions& options) {
   Sandbox sandbox(options.sandbox);
   TaskCodes codes(options.task_code);
+  MathComparer math(options.task_code);
+  const auto idle = [&] {
+    codes.Drop();
+    math.Drop();
+  };
   protocol::Hello hello;
   hello.role = "metric";
   hello.id = options.id;
   hello.pid = ::getpid();
   hello.engine = sandbox.Isolation();
   Session session(channel, hello);
-  while (const std::optional<protocol::Job> job = session.Next([&codes] { codes.Drop(); }))
-    Serve(*job, &sandbox, &codes, &session);
+  while (const std::optional<protocol::Job> job = session.Next(idle))
+    Serve(*job, &sandbox, &codes, &math, &session);
   if (!session.lost()) return 0;
   log::Error("the agent is gone; this metric process ends");
   return static_cast<int>(ExitStatus::kIncomplete);

@@ -5,9 +5,12 @@
 #include <vector>
 
 #include "evald/json.h"
+#include "evald/score.h"
 #include "evald/task.h"
+#include "metrics/math_comparer.h"
 #include "metrics/sandbox/sandbox.h"
 #include "metrics/scoring/metrics.h"
+#include "metrics/scoring/task_results.h"
 #include "prepared/prepared_task.h"
 #include "task_code/task_code.h"
 
@@ -38,9 +41,10 @@ class ProcessResults {
   virtual Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
                    Json* detail) const = 0;
 
-  /// The same, with what FilterScore::python holds of the values.
+  /// The same, with what FilterScore::python holds of the values. An answer that a metric could not
+  /// compare counts in `fallbacks`.
   virtual Json RunKeeping(const PreparedDocument& document, const std::vector<Json>& filtered,
-                          Json* detail, Json* /*python*/) const {
+                          Json* detail, Json* /*python*/, Fallbacks* /*fallbacks*/) const {
     return Run(document, filtered, detail);
   }
 };
@@ -48,13 +52,16 @@ class ProcessResults {
 /// Chooses by the task's output_type. Throws Error(kInput) for a metric, argument or function that
 /// is unknown or not supported, with the nearest known one.
 std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner,
-                                                   TaskCode* code);
+                                                   TaskCode* code, MathComparer* math = nullptr);
 
-/// The parts of MakeProcessResults: score_code.cc, score_generation.cc, score_likelihood.cc and
-/// score_choice.cc.
+/// The parts of MakeProcessResults: score_code.cc, score_task.cc (functions of lm_eval's tasks that are
+/// built in), score_generation.cc, score_likelihood.cc and score_choice.cc.
 std::unique_ptr<ProcessResults> MakeCodeResults(const TaskDefinition& task, TaskCode* code);
+std::unique_ptr<ProcessResults> MakeTaskResults(const TaskDefinition& task,
+                                                const TaskResults& results);
 std::unique_ptr<ProcessResults> MakeGenerationResults(const TaskDefinition& task,
-                                                      CodeRunner* runner, TaskCode* code = nullptr);
+                                                      CodeRunner* runner, TaskCode* code = nullptr,
+                                                      MathComparer* math = nullptr);
 std::unique_ptr<ProcessResults> MakeLikelihoodResults(const TaskDefinition& task);
 std::unique_ptr<ProcessResults> MakeRollingResults(const TaskDefinition& task);
 std::unique_ptr<ProcessResults> MakeMultipleChoiceResults(const TaskDefinition& task);

@@ -45,11 +45,12 @@ class CodeResults : public ProcessResults {
   Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
            Json* detail) const override {
     Json python;
-    return RunKeeping(document, filtered, detail, &python);
+    Fallbacks fallbacks;
+    return RunKeeping(document, filtered, detail, &python, &fallbacks);
   }
 
   Json RunKeeping(const PreparedDocument& document, const std::vector<Json>& filtered, Json*,
-                  Json* python) const override {
+                  Json* python, Fallbacks*) const override {
     if (code_ == nullptr)
       throw Error(ErrorKind::kInternal, "no process runs the functions of the task");
     TaskCode::Metrics metrics = code_->ProcessResults(function_, document.doc, document.python,

@@ -9,6 +9,7 @@
 #include "evald/error.h"
 #include "metrics/filter_support.h"
 #include "metrics/line_index.h"
+#include "metrics/math_metric.h"
 #include "metrics/own_metrics.h"
 #include "metrics/process_results.h"
 #include "metrics/scoring/answer_error.h"
@@ -20,7 +21,7 @@ namespace {
 
 class GenerateUntil : public ProcessResults {
  public:
-  GenerateUntil(const TaskDefinition& task, CodeRunner* runner, TaskCode* code)
+  GenerateUntil(const TaskDefinition& task, CodeRunner* runner, TaskCode* code, MathComparer* math)
       : several_(task.multiple_target) {
     const OutputType& type = OutputTypeOf(task.output_type);
     for (const MetricSpec& spec : task.metrics) {
@@ -29,6 +30,10 @@ class GenerateUntil : public ProcessResults {
         continue;
       }
       const TextRule& rule = *ServedMetric(spec, type).text;
+      if (rule.compares_math) {
+        AddMath(spec, math);
+        continue;
+      }
       scorers_.push_back(
           [scorer = rule.make(task, spec, runner)](const TextAnswer& answer, const Outcome& out) {
             scorer(answer, out.metrics, out.detail);
@@ -70,11 +75,12 @@ class GenerateUntil : public ProcessResults {
   Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
            Json* detail) const override {
     Json python;
-    return RunKeeping(document, filtered, detail, &python);
+    Fallbacks fallbacks;
+    return RunKeeping(document, filtered, detail, &python, &fallbacks);
   }
 
   Json RunKeeping(const PreparedDocument& document, const std::vector<Json>& filtered, Json* detail,
-                  Json* python) const override {
+                  Json* python, Fallbacks* fallbacks) const override {
     if (filtered.empty()) throw Error(ErrorKind::kInput, "the document has no response");
     if (filtered[0].is_null() && !takes_any_)
       throw AnswerError("no text", "the filters leave null, expected text");
@@ -82,7 +88,7 @@ class GenerateUntil : public ProcessResults {
     Json metrics = Json::object();
     Json kept = Json::object();
     for (size_t i = 0; i < scorers_.size(); ++i) {
-      scorers_[i](answer, {&metrics, detail, &kept});
+      scorers_[i](answer, {&metrics, detail, &kept, fallbacks});
       // The harness leaves the list that it made for exact_match to the metrics behind it.
       if (repeats_answer_[i]) answer.result = Json(answer.gold.size(), answer.result);
     }
@@ -96,6 +102,7 @@ class GenerateUntil : public ProcessResults {
     Json* metrics;
     Json* detail;
     Json* python;
+    Fallbacks* fallbacks;
   };
   using Scorer = std::function<void(const TextAnswer&, const Outcome&)>;
 
@@ -107,6 +114,15 @@ class GenerateUntil : public ProcessResults {
     repeats_answer_.push_back(several_ && spec.metric == "exact_match");
     names_.push_back(spec.metric);
     holds_texts_ = true;
+  }
+
+  void AddMath(const MetricSpec& spec, MathComparer* math) {
+    scorers_.push_back(
+        [scorer = MakeMathMetric(spec, math)](const TextAnswer& answer, const Outcome& out) {
+          scorer(answer, out.metrics, out.fallbacks);
+        });
+    repeats_answer_.push_back(false);
+    names_.push_back(spec.metric);
   }
 
   static void CheckBytes(const Json& metrics, const Json& python) {
@@ -178,8 +194,9 @@ class GenerateUntil : public ProcessResults {
 }  // namespace
 
 std::unique_ptr<ProcessResults> MakeGenerationResults(const TaskDefinition& task,
-                                                      CodeRunner* runner, TaskCode* code) {
-  return std::make_unique<GenerateUntil>(task, runner, code);
+                                                      CodeRunner* runner, TaskCode* code,
+                                                      MathComparer* math) {
+  return std::make_unique<GenerateUntil>(task, runner, code, math);
 }
 
 }  // namespace evald

@@ -17,9 +17,9 @@ const Json& OneResponse(const std::vector<Json>& filtered) {
   return filtered[0];
 }
 
-class LikelihoodResults : public ProcessResults {
+class LikelihoodScores : public ProcessResults {
  public:
-  explicit LikelihoodResults(const TaskDefinition& task) : used_(UsedMetricsOf(task)) {}
+  explicit LikelihoodScores(const TaskDefinition& task) : used_(UsedMetricsOf(task)) {}
 
   std::vector<std::string> Metrics() const override { return used_.names; }
 
@@ -69,7 +69,7 @@ class RollingResults : public ProcessResults {
 }  // namespace
 
 std::unique_ptr<ProcessResults> MakeLikelihoodResults(const TaskDefinition& task) {
-  return std::make_unique<LikelihoodResults>(task);
+  return std::make_unique<LikelihoodScores>(task);
 }
 
 std::unique_ptr<ProcessResults> MakeRollingResults(const TaskDefinition& task) {

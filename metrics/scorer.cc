@@ -83,16 +83,18 @@ void CheckFirstStep(const TaskDefinition& task, const FilterPipeline& pipeline) 
 }  // namespace
 
 std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner,
-                                                   TaskCode* code) {
+                                                   TaskCode* code, MathComparer* math) {
   if (!task.process_results.empty()) {
+    if (const TaskResults* known = FindTaskResults(task.process_results))
+      return MakeTaskResults(task, *known);
     if (UsesTaskCode(task)) return MakeCodeResults(task, code);
     RefuseFunction(
-        "", task.process_results, "(process_results) is not built in", {},
+        "", task.process_results, "(process_results) is not built in", TaskResultsNames(),
         "let evald run the Python code of task files in a sandbox with 'task_code: allow' "
         "or --allow-task-code (docs/task-code.md); built in are ");
   }
   const std::string_view type = OutputTypeOf(task.output_type).name;
-  if (type == "generate_until") return MakeGenerationResults(task, runner, code);
+  if (type == "generate_until") return MakeGenerationResults(task, runner, code, math);
   if (type == "loglikelihood") return MakeLikelihoodResults(task);
   if (type == "loglikelihood_rolling") return MakeRollingResults(task);
   return MakeMultipleChoiceResults(task);
@@ -159,12 +161,14 @@ struct Scorer::State {
       for (const Json& responses : requests) {
         filtered.push_back(chain.Apply(responses, document, &score.fallbacks, &score.own_steps));
       }
-      score.metrics = process->RunKeeping(document, filtered, detail, &score.python);
+      score.metrics =
+          process->RunKeeping(document, filtered, detail, &score.python, &score.fallbacks);
     });
     if (!taken) {
       *detail = nullptr;
       filtered.assign(requests.size(), kNoAnswer);
-      score.metrics = process->RunKeeping(document, filtered, detail, &score.python);
+      score.metrics =
+          process->RunKeeping(document, filtered, detail, &score.python, &score.fallbacks);
     }
     score.filtered = std::move(filtered);
     return score;
@@ -195,7 +199,7 @@ struct Scorer::State {
   }
 };
 
-Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code)
+Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code, MathComparer* math)
     : state_(std::make_unique<State>()) {
   state_->task = task.name;
   try {
@@ -214,7 +218,7 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code)
       throw Error(ErrorKind::kInput,
                   "there is no filter pipeline; the default is 'none' with take_first");
     }
-    state_->process = MakeProcessResults(task, runner, code);
+    state_->process = MakeProcessResults(task, runner, code, math);
     if (!task.sample_metrics.empty()) state_->samples.emplace(task, state_->process->Metrics());
     if (!task.process_results.empty()) return;  // the function gives values of any form
     for (const MetricSpec& spec : task.metrics) {

@@ -8,6 +8,7 @@
 #include "evald/generation.h"
 #include "evald/score.h"
 #include "evald/task.h"
+#include "metrics/math_comparer.h"
 #include "metrics/sandbox/sandbox.h"
 #include "prepared/prepared_task.h"
 #include "task_code/task_code.h"
@@ -23,8 +24,10 @@ class Scorer {
  public:
   /// Throws Error(kInput) for an unknown filter, metric or function, with the nearest known name,
   /// and for a task beyond its limits (evald/task_limits.h).
-  /// `runner` and `code` must outlive the scorer.
-  Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code = nullptr);
+  /// `runner`, `code` and `math`, which may be null if no document will be scored, must outlive the
+  /// scorer.
+  Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code = nullptr,
+         MathComparer* math = nullptr);
   ~Scorer();
 
   /// `generations` holds all requests and repeats of this document, in order of (idx, repeat).

@@ -6,6 +6,7 @@
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "evald/task.h"
+#include "metrics/scoring/task_results.h"
 
 namespace evald {
 namespace {
@@ -44,7 +45,8 @@ std::unique_ptr<TaskCode> StartWith(const Json& code, const TaskCodeOptions& opt
 std::vector<std::string> ScoringFunctions(const TaskDefinition& task) {
   std::vector<std::string> functions =
       OwnMetricsAndFilters(task.process_results.empty(), task.metrics, task.filters);
-  if (!task.process_results.empty()) functions.insert(functions.begin(), task.process_results);
+  if (!task.process_results.empty() && FindTaskResults(task.process_results) == nullptr)
+    functions.insert(functions.begin(), task.process_results);
   return functions;
 }
 

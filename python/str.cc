@@ -126,6 +126,17 @@ void SplitLines(std::string_view text, bool keep_ends, const PartVisitor& visit)
   }
 }
 
+std::string Replace(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out;
+  for (;;) {
+    const size_t found = text.find(from);
+    if (found == std::string_view::npos) return out += text;
+    out += text.substr(0, found);
+    out += to;
+    text.remove_prefix(found + from.size());
+  }
+}
+
 bool IsDigits(std::string_view text) {
   const std::u32string all = Decode(text);
   return !all.empty() && std::all_of(all.begin(), all.end(), IsDigit);

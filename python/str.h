@@ -30,6 +30,9 @@ void Split(std::string_view text, std::string_view separator, int64_t limit, boo
 /// splitlines(keep_ends).
 void SplitLines(std::string_view text, bool keep_ends, const PartVisitor& visit);
 
+/// replace(from, to); `from` is not empty.
+std::string Replace(std::string_view text, std::string_view from, std::string_view to);
+
 /// isdigit().
 bool IsDigits(std::string_view text);
 

@@ -13,6 +13,7 @@
 #include "evald/error.h"
 #include "metrics/sandbox/box.h"
 #include "metrics/sandbox/wire.h"
+#include "task_code/lent_files.h"
 #include "task_code/runtime_files.h"
 
 namespace evald {
@@ -23,6 +24,7 @@ constexpr const char* kAllowedNames[] = {"refuse", "allow", "unsafe"};
 constexpr const char* kTasksPackage = "lm_eval.tasks.";
 constexpr size_t kAnswerBytesMax = size_t{256} << 20;
 constexpr uint64_t kHandedBytesMax = uint64_t{64} << 20;
+constexpr uint64_t kLentBytesMax = uint64_t{256} << 20;  // of a tokenizer and data
 constexpr size_t kAbsentMax = 10'000;
 constexpr size_t kRowsBytes = size_t{1} << 20;  // of one message
 constexpr size_t kMessageBytesMax = 2000;
@@ -241,12 +243,13 @@ WantedFile TaskCode::HandOver(const std::string& path) {
         ErrorKind::kInput,
         fmt::format("the task's code looks for more than {} files that are not there", kAbsentMax));
   }
-  handed_bytes_ += file.content.size();
-  if (handed_bytes_ > kHandedBytesMax) {
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("the task's code reads more than {} of files", HumanBytes(kHandedBytesMax)),
-        "keep large files among the task's data");
+  uint64_t& bytes = IsLentFile(path) ? lent_bytes_ : handed_bytes_;
+  bytes += file.content.size();
+  const uint64_t most = IsLentFile(path) ? kLentBytesMax : kHandedBytesMax;
+  if (bytes > most) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("the task's code reads more than {} of files", HumanBytes(most)),
+                "keep large files among the task's data");
   }
   handed_[path] = file.content;
   return file;
@@ -342,6 +345,28 @@ CodeTable TaskCode::Process(const std::string& function, const std::vector<Json>
                                              {"function", PlaceOf(function)},
                                              {"table", id},
                                              {"seed", seed}}));
+}
+
+void TaskCode::Fetch(const std::vector<std::string>& paths) {
+  Call("fetch", {{"call", "fetch"}, {"paths", paths}});
+}
+
+std::map<std::string, CodeTable> TaskCode::CustomDataset(const std::string& function,
+                                                         const Json& arguments) {
+  const Json answer = Call(function, {{"call", "custom_dataset"},
+                                      {"function", PlaceOf(function)},
+                                      {"arguments", arguments},
+                                      {"tokenizer", kLentTokenizer},
+                                      {"data", kLentData}});
+  const Json splits =
+      InFunction(function, [&] { return Field<Json>(answer, "splits", kAnswerName); });
+  std::map<std::string, CodeTable> made;
+  if (splits.is_object()) {
+    for (const auto& [split, table] : splits.items()) made[split] = TableFrom(function, table);
+  }
+  if (!made.empty()) return made;
+  throw Error(ErrorKind::kInput, fmt::format("the function '{}' makes no split", function),
+              "it gives a mapping of splits to their documents");
 }
 
 CodeTable TaskCode::Samples(const std::string& function, uint64_t seed) {

@@ -122,6 +122,15 @@ class TaskCode {
   CodeTable Process(const std::string& function, const std::vector<Json>& rows,
                     const std::vector<std::string>& columns, uint64_t seed);
 
+  /// Has the process ask for these files now.
+  void Fetch(const std::vector<std::string>& paths);
+
+  /// The splits that a custom_dataset makes of its arguments. As `tokenizer` and `pretrained` it
+  /// gets the folder of the lent tokenizer (task_code/lent_files.h), if that was fetched. It draws
+  /// with the seeds with which the harness begins.
+  std::map<std::string, CodeTable> CustomDataset(const std::string& function,
+                                                 const Json& arguments);
+
   /// The documents that a function without arguments gives.
   CodeTable Samples(const std::string& function, uint64_t seed);
 
@@ -225,7 +234,8 @@ class TaskCode {
   Files files_;
   std::map<std::string, std::string> handed_;
   std::map<std::string, bool> absent_;  ///< paths that were wanted and are no file; true: a folder
-  uint64_t handed_bytes_ = 0;
+  uint64_t handed_bytes_ = 0;           ///< of the task's folders
+  uint64_t lent_bytes_ = 0;             ///< of lent files
   std::vector<std::string> roots_;
 };
 

@@ -1,12 +1,16 @@
 // bleu: sacrebleu's corpus_bleu with its defaults, which are n-grams of up to four words, the
 // tokenizer 13a, and the smoothing "exp" (Post 2018, "A Call for Clarity in Reporting BLEU Scores";
 // Chen and Cherry 2014, method 3).
+#include <utf8proc.h>
+
 #include <array>
 #include <cmath>
 #include <limits>
 
 #include "metrics/scoring/corpus_metric.h"
+#include "metrics/scoring/sentence_scores.h"
 #include "python/str.h"
+#include "python/unicode.h"
 
 namespace evald {
 namespace {
@@ -87,6 +91,45 @@ std::vector<std::string> Words13a(std::string_view sentence) {
   return WordsOf(text);
 }
 
+// Whether the character's category of Unicode is one of those that begin with the letter.
+bool IsOfCategory(char32_t c, char letter) {
+  return utf8proc_category_string(static_cast<utf8proc_int32_t>(c))[0] == letter;
+}
+
+// The same as RewritePairs, of characters: sets the one of a pair apart that is punctuation, if the
+// other is no number.
+std::u32string SetPunctuationApart(const std::u32string& text, bool behind) {
+  std::u32string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool pair = i + 1 < text.size() && IsOfCategory(text[behind ? i + 1 : i], 'P') &&
+                      !IsOfCategory(text[behind ? i : i + 1], 'N');
+    if (!pair) {
+      out += text[i];
+      continue;
+    }
+    out += behind ? std::u32string{text[i], U' ', text[i + 1], U' '}
+                  : std::u32string{U' ', text[i], U' ', text[i + 1]};
+    ++i;
+  }
+  return out;
+}
+
+// The words of mteval-v14.pl, for all scripts: punctuation is a word of its own, unless it is between
+// numbers, and so is each symbol.
+std::vector<std::string> WordsIntl(std::string_view sentence) {
+  std::u32string text = python::Decode(python::StripRight(sentence));
+  text = SetPunctuationApart(SetPunctuationApart(text, true), false);
+  std::u32string out;
+  for (const char32_t c : text) {
+    if (IsOfCategory(c, 'S')) {
+      out += {U' ', c, U' '};
+    } else {
+      out += c;
+    }
+  }
+  return WordsOf(python::Encode(out));
+}
+
 size_t NearestLength(size_t length, const std::vector<std::u32string>& references) {
   const auto distance = [length](size_t other) {
     return other > length ? other - length : length - other;
@@ -102,12 +145,13 @@ size_t NearestLength(size_t length, const std::vector<std::u32string>& reference
   return nearest;
 }
 
+template <auto kWordsOf>
 std::vector<double> BleuStatistics(const std::string& answer,
                                    const std::vector<std::string>& references) {
   WordNumbers numbers;
-  const std::u32string words = numbers.Of(Words13a(answer));
+  const std::u32string words = numbers.Of(kWordsOf(answer));
   std::vector<std::u32string> known;
-  for (const std::string& reference : references) known.push_back(numbers.Of(Words13a(reference)));
+  for (const std::string& reference : references) known.push_back(numbers.Of(kWordsOf(reference)));
   std::vector<double> statistics(kStatistics);
   if (words.empty() && known.empty()) {  // as sacrebleu counts it
     statistics[kReferenceWords] = -1;
@@ -164,6 +208,10 @@ extern constinit const Metric kBleuMetric = {
     .name = "bleu", .aggregation = "bleu", .text = kTargetAndAnswer};
 
 extern constinit const Aggregation kBleuAggregation =
-    CorpusAggregation<BleuStatistics, BleuScore>("bleu");
+    CorpusAggregation<BleuStatistics<Words13a>, BleuScore>("bleu");
+
+double IntlBleu(const std::string& answer, const std::string& reference) {
+  return BleuScore(BleuStatistics<WordsIntl>(answer, {reference}));
+}
 
 }  // namespace evald

@@ -32,6 +32,7 @@ struct TextRule {
   ValueForm gives = ValueForm::kNumber;
   bool runs_code = false;       ///< the target is the text of a test
   bool scores_nothing = false;  ///< any target and any response will do
+  bool compares_math = false;   ///< by metrics/math_metric.h, in the place of `make`
   /// Whether a list of targets that holds no text is scored; null if it never is.
   bool (*takes_targets)(const MetricSpec& spec, const Json& targets) = nullptr;
   /// For a metric that names its values itself: what each name begins with.

@@ -33,7 +33,8 @@ namespace evald {
   METRIC(Bleu)                \
   METRIC(Chrf)                \
   METRIC(ChrfPlusPlus)        \
-  METRIC(Ter)
+  METRIC(Ter)                 \
+  METRIC(MathVerify)
 
 #define EVALD_DECLARE(NAME) extern const Metric k##NAME##Metric;
 EVALD_METRICS(EVALD_DECLARE)
@@ -163,6 +164,15 @@ bool NeedsUnconditional(const std::vector<MetricSpec>& metrics) {
   return std::any_of(metrics.begin(), metrics.end(), [](const MetricSpec& spec) {
     const Metric* const metric = FindMetric(spec.metric);
     return metric != nullptr && metric->choice && metric->choice->unconditional;
+  });
+}
+
+bool ComparesMath(std::string_view output_type, const std::string& process_results,
+                  const std::vector<MetricSpec>& metrics) {
+  if (output_type != "generate_until" || !process_results.empty()) return false;
+  return std::any_of(metrics.begin(), metrics.end(), [](const MetricSpec& spec) {
+    const Metric* const metric = spec.function.empty() ? FindMetric(spec.metric) : nullptr;
+    return metric != nullptr && metric->text && metric->text->compares_math;
   });
 }
 

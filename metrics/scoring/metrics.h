@@ -43,6 +43,11 @@ std::vector<MetricSpec> DefaultMetrics(std::string_view output_type);
 /// context, too.
 bool NeedsUnconditional(const std::vector<MetricSpec>& metrics);
 
+/// Whether a task of these compares answers of mathematics by value, for which a Python with
+/// math-verify is needed.
+bool ComparesMath(std::string_view output_type, const std::string& process_results,
+                  const std::vector<MetricSpec>& metrics);
+
 /// Whether results of the name `value` come from this entry of metric_list: "pass@8" from
 /// pass_at_k.
 bool GivesValue(const MetricSpec& spec, std::string_view value);

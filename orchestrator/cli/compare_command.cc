@@ -1,37 +1,59 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "base/print.h"
+#include "base/text.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/verdict_flags.h"
 #include "orchestrator/prepare/preparer.h"
+#include "orchestrator/verdict/verdict.h"
 
 namespace evald::cli {
 namespace {
 
+constexpr size_t kTasksShown = 12;
+
 struct CompareFlags {
   std::string candidate;
   VerdictOptions verdict;
+  bool other_versions = false;
 };
+
+// Says that tasks of other versions are not compared, which the table alone would say row by row.
+ExitStatus RefuseOtherVersions(const Json& verdict) {
+  std::vector<std::string> tasks = verdict.at("other_versions");
+  const size_t count = tasks.size();
+  if (count > kTasksShown) tasks.resize(kTasksShown);
+  Print(stderr,
+        "evald: the versions of {} tasks differ between the two sides, and they are not compared: "
+        "{}{}; evaluate both with the same task files, or compare them all the same with "
+        "--other-versions\n",
+        count, Join(tasks, ", "), count > kTasksShown ? ", ..." : "");
+  return ExitStatus::kUsage;
+}
 
 ExitStatus Compare(const Common& common, const CompareFlags& flags) {
   JudgeRequest request;
   request.policy = PolicyOf(flags.verdict, GatePolicy());
   if (request.policy.baseline.empty())
     throw Error(ErrorKind::kUsage, "there is no baseline to compare with");
+  if (flags.other_versions) request.policy.other_versions = true;
+  const bool compares_all = request.policy.other_versions;
   request.candidate = flags.candidate;
   request.page = !flags.verdict.html.empty();
   const Judgement judgement =
       Preparer(common.binaries).Judge(InputOf(std::move(request), ReadRoots(), LimitsConfig()));
   WriteReports(flags.verdict, judgement, {});
-  if (common.json) {
-    PrintJson(
-        {{"verdict", judgement.verdict}, {"exit_status", static_cast<int>(judgement.status)}});
-  } else {
-    PrintVerdict(judgement);
-  }
-  return judgement.status;
+  if (!common.json) PrintVerdict(judgement);
+  ExitStatus status = judgement.status;
+  if (!compares_all && judgement.verdict.contains("other_versions"))
+    status = Foremost(status, RefuseOtherVersions(judgement.verdict));
+  if (common.json)
+    PrintJson({{"verdict", judgement.verdict}, {"exit_status", static_cast<int>(status)}});
+  return status;
 }
 
 }  // namespace
@@ -64,6 +86,8 @@ void AddCompare(Command app, const Common* common, Action* action) {
       .Required()
       .ExistingPath();
   AddVerdictFlags(command, &flags->verdict);
+  command.AddFlag("--other-versions", &flags->other_versions,
+                  "Also compare tasks whose versions differ between the two sides");
   command.Footer(
       "\nExamples:\n  evald compare runs/step-1200 runs/step-600\n"
       "  evald compare runs/step-1200 harness/results_2026-01-01T00-00-00.json --gates gates.yaml "

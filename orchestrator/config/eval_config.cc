@@ -69,6 +69,9 @@ TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t inde
     task.repeats = static_cast<int>(*repeats);
   task.sample_metrics = section.Strings("sample_metrics");
   task.generation_kwargs = section.Value("generation_kwargs");
+  task.metadata = section.Value("metadata");
+  if (!task.metadata.is_null() && !task.metadata.is_object())
+    section.Refuse("metadata", "is no mapping, expected keys such as max_seq_lengths");
   task.enable_thinking = section.Boolean(kEnableThinking);
   task.think_end = ReadThinkEnd(section);
   section.Finish();
@@ -321,6 +324,7 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
     if (task.repeats) entry["repeats"] = *task.repeats;
     if (!task.sample_metrics.empty()) entry["sample_metrics"] = task.sample_metrics;
     if (!task.generation_kwargs.is_null()) entry["generation_kwargs"] = task.generation_kwargs;
+    if (!task.metadata.is_null()) entry["metadata"] = task.metadata;
     if (task.enable_thinking) entry[kEnableThinking] = *task.enable_thinking;
     if (task.think_end.given()) entry[kThinkEndToken] = ToJson(task.think_end);
     tasks.push_back(std::move(entry));

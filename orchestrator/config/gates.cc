@@ -208,6 +208,7 @@ GatePolicy ReadGates(YamlSection section, const fs::path& folder) {
   }
   policy.alpha = section.Number("alpha", 1e-6, 0.5).value_or(0.05);
   policy.resolution = section.Number("resolution", 1e-9, kValueMax);
+  policy.other_versions = section.Boolean("other_versions").value_or(false);
   const auto truncated = section.Section("truncated");
   const std::vector<YamlSection> rules = section.Sections("rules");
   section.Finish();
@@ -250,6 +251,7 @@ Json ToJson(const GatePolicy& policy) {
   if (!policy.baseline.empty()) json["baseline"] = policy.baseline.string();
   json["alpha"] = policy.alpha;
   if (policy.resolution) json["resolution"] = *policy.resolution;
+  if (policy.other_versions) json["other_versions"] = true;
   json["rules"] = std::move(rules);
   return json;
 }
@@ -271,6 +273,7 @@ GatePolicy GatePolicyFromJson(const Json& json, const std::string& where) {
       FieldOr<std::string>(json, "baseline_place", policy.baseline_place, where);
   policy.alpha = Field<double>(json, "alpha", where);
   policy.resolution = OptionalNumber(json, "resolution", where);
+  policy.other_versions = FieldOr<bool>(json, "other_versions", false, where);
   for (const Json& rule : Field<std::vector<Json>>(json, "rules", where))
     policy.gates.push_back(GateFromJson(rule, where));
   return policy;

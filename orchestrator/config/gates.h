@@ -63,6 +63,7 @@ struct GatePolicy {
   std::string baseline_place = "baseline";
   double alpha = 0.05;
   std::optional<double> resolution;  ///< default 0.02, see docs/gates.md
+  bool other_versions = false;       ///< tasks are also compared if their versions differ
   std::vector<Gate> gates;
 
   bool NeedsBaseline() const;

@@ -43,7 +43,8 @@ Json ToJson(const TaskRequest& task) {
           {"generation_kwargs", task.generation_kwargs},
           {"enable_thinking", OrNull(task.enable_thinking)},
           {"think_end_token", ToJson(task.think_end)},
-          {"command", task.command ? ToJson(*task.command) : Json()}};
+          {"command", task.command ? ToJson(*task.command) : Json()},
+          {"metadata", task.metadata}};
 }
 
 TaskRequest TaskRequestFromJson(const Json& json) {
@@ -60,7 +61,8 @@ TaskRequest TaskRequestFromJson(const Json& json) {
           ParseThinkEnd(json.at("think_end_token")).value_or(ThinkEnd()),
           json.at("command").is_null()
               ? std::nullopt
-              : std::optional<CommandSpec>(CommandFromJson(json.at("command"), kInputName))};
+              : std::optional<CommandSpec>(CommandFromJson(json.at("command"), kInputName)),
+          json.at("metadata")};
 }
 
 Json PromptsToJson(const PromptsConfig& prompts) {

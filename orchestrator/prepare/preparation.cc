@@ -10,14 +10,18 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "checkpoint/layout.h"
+#include "datasets/task_data.h"
 #include "datasets/task_files.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
 #include "metrics/scorer.h"
+#include "orchestrator/prepare/lent_files.h"
+#include "orchestrator/prepare/missing.h"
 #include "orchestrator/prepare/shared_prefix.h"
 #include "orchestrator/report/results.h"
 #include "prepared/cache.h"
 #include "prepared/prepared_task.h"
+#include "task_code/math_verifier.h"
 #include "task_code/table_reader.h"
 #include "tokenizer/tokenizer.h"
 
@@ -59,13 +63,18 @@ void WarnOfUnusedArguments(const PreparationInput& input, const ChatTemplate& ch
   }
 }
 
-// Makes processes for task code, which get the files of the folders of task files.
+// Makes processes for task code, which get the files of the folders of task files, and those that
+// the run lends.
 std::function<std::unique_ptr<TaskCode>()> TaskCodeFor(const PreparationInput& input,
+                                                       const LentFiles& lent,
                                                        sandbox::BoxMaker* boxes) {
   const auto files = std::make_shared<const TaskFiles>(input.task_dirs, input.roots);
-  return [files, boxes, options = input.task_code] {
+  return [files, lent, boxes, options = input.task_code] {
     auto code = std::make_unique<TaskCode>(options, boxes);
-    code->ServeFiles([files](const std::string& path) { return files->Wanted(path); });
+    code->ServeFiles([files, lent](const std::string& path) {
+      const auto of_run = lent.Wanted(path);
+      return of_run ? *of_run : files->Wanted(path);
+    });
     code->AddRoots(files->Folders());
     return code;
   };
@@ -82,10 +91,16 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
   options.prepared_bytes_max = input.limits.disk_bytes;
   options.doing = hooks.doing;
   const bool calls = input.task_code.allowed != TaskCodeOptions::Allowed::kNo;
-  if (hooks.boxes != nullptr && calls && !input.task_dirs.empty())
-    options.code = TaskCodeFor(input, hooks.boxes);
+  if (hooks.boxes != nullptr && calls) {
+    const LentFiles lent(input.checkpoint, input.data_dir, input.roots);
+    options.tokenizer_files = lent.TokenizerFiles();
+    options.code = TaskCodeFor(input, lent, hooks.boxes);
+  }
   options.tables = [boxes = hooks.boxes, code = input.task_code] {
     return std::make_unique<TableReader>(code, boxes);
+  };
+  options.math = [boxes = hooks.boxes, code = input.task_code] {
+    return MathVerifier(code, boxes).versions();
   };
   options.checker = [](const TaskDefinition& task) -> DocumentCheck {
     return [scorer = std::make_shared<const Scorer>(task, nullptr)](
@@ -177,22 +192,39 @@ Json ExpectedEntry(const LeafTask& leaf, const TaskDefinition& task) {
   return entry;
 }
 
-// Refuses tasks and gates that would fail only when results are scored and judged. No data is read
-// before.
-void CheckScoring(const PreparationInput& input, const ResolvedTasks& resolved,
-                  const PreparationHooks& hooks) {
-  hooks.doing("checking the tasks' metrics");
+// Adds why a task cannot be prepared or scored, as far as its files say so without being read, and
+// its entry in the results.
+void CheckLeaf(const PreparationInput& input, const LeafTask& leaf, ResultsInput* results,
+               Missing* missing) {
+  const bool runs_code = input.task_code.allowed != TaskCodeOptions::Allowed::kNo;
+  results->tasks.push_back(DefineTask(leaf));
+  TaskDefinition& task = results->tasks.back();
+  if (runs_code) task.sources["code"] = Json::object();  // its functions will run
+  try {
+    if (!runs_code) CheckDocumentFunctions(leaf);
+    results->entries[leaf.name] = ExpectedEntry(leaf, task);
+  } catch (const Error& error) {
+    missing->Add(leaf.name, error);
+  }
+  for (const SplitFound& split : FindTaskData(leaf, input.data_dir, input.roots))
+    missing->Add(leaf.name, split);
+}
+
+// Refuses tasks and gates that would fail only when data is read, or when results are scored and
+// judged. No data is read before.
+void CheckTasks(const PreparationInput& input, const ResolvedTasks& resolved,
+                const PreparationHooks& hooks) {
+  hooks.doing("checking the tasks");
   ResultsInput results;
   results.groups = resolved.groups;
   Json truncated = Json::object();
+  Missing missing;
   for (const LeafTask& leaf : resolved.leaves) {
-    results.tasks.push_back(DefineTask(leaf));
-    if (input.task_code.allowed != TaskCodeOptions::Allowed::kNo)
-      results.tasks.back().sources["code"] = Json::object();  // its functions will run
-    results.entries[leaf.name] = ExpectedEntry(leaf, results.tasks.back());
+    CheckLeaf(input, leaf, &results, &missing);
     if (results.tasks.back().output_type == "generate_until")
       truncated[leaf.name] = {{"answers", 1}, {"truncated", 0}};
   }
+  missing.ThrowIfAny(resolved.leaves.size());
   results.evald["truncated_answers"] = std::move(truncated);
   if (input.judge.policy.gates.empty() && input.judge.policy.baseline.empty()) return;
   hooks.doing("checking the gates");
@@ -254,7 +286,7 @@ Json CheckInput(const PreparationInput& input, const PreparationHooks& hooks) {
   for (const LeafTask& leaf : resolved.leaves) found["tasks"].push_back(leaf.name);
   for (const GroupDefinition& group : resolved.groups) found["groups"].push_back(group.name);
   if (input.weights) found["checkpoint"] = DescribeCheckpoint(input, hooks);
-  CheckScoring(input, resolved, hooks);
+  CheckTasks(input, resolved, hooks);
   return found;
 }
 
@@ -268,7 +300,7 @@ Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks)
                 {"prompts", DescribePrompts(options.prompts)},
                 {"tasks", Json::array()}};
   const ResolvedTasks resolved = Resolve(input, hooks);
-  CheckScoring(input, resolved, hooks);
+  CheckTasks(input, resolved, hooks);
   const std::unique_ptr<Tokenizer> tokenizer = TokenizerForEnds(input);
   for (const LeafTask& leaf : resolved.leaves) {
     const TaskDefinition task = DescribeTask(leaf, options);

@@ -43,18 +43,32 @@ Json FallbacksOf(const RunResultsInput& input) {
   return fallbacks;
 }
 
+// Reasons of one kind, and the answers that they count.
+struct CountedReasons {
+  int64_t sum = 0;
+  std::vector<std::string> reasons;
+
+  void Show(const std::string& where, const char* what) const {
+    if (sum == 0) return;
+    Print("{}: {} answer{} {} ({})\n", where, sum, sum == 1 ? " was" : "s were", what,
+                 Join(reasons, ", "));
+  }
+};
+
 // "gsm8k, filter strict: 3 answers were scored as the filter's fallback (step limit 2, no text 1)"
+// "aime24, filter none: 1 answer was counted as wrong without a comparison (math_verify: time limit 1)"
 void PrintFallbacks(const Json& fallbacks) {
   for (const auto& [task, filters] : fallbacks.items()) {
     for (const auto& [filter, counts] : filters.items()) {
-      int64_t sum = 0;
-      std::vector<std::string> reasons;
+      CountedReasons filtered, compared;
       for (const auto& [why, count] : counts.items()) {
-        sum += count.get<int64_t>();
-        reasons.push_back(fmt::format("{} {}", why, count.get<int64_t>()));
+        CountedReasons& all = why.starts_with("math_verify: ") ? compared : filtered;
+        all.sum += count.get<int64_t>();
+        all.reasons.push_back(fmt::format("{} {}", why, count.get<int64_t>()));
       }
-      Print("{}, filter {}: {} answer{} scored as the filter's fallback ({})\n", task, filter, sum,
-            sum == 1 ? " was" : "s were", Join(reasons, ", "));
+      const std::string where = fmt::format("{}, filter {}", task, filter);
+      filtered.Show(where, "scored as the filter's fallback");
+      compared.Show(where, "counted as wrong without a comparison");
     }
   }
 }
@@ -108,6 +122,16 @@ Json TaskCodeOf(const RunResultsInput& input) {
     all["packages"][key] = code.at("packages");
   }
   return all;
+}
+
+// task -> what compared its answers of mathematics: {"python", "packages"}; without empty entries.
+Json MathVerifyOf(const RunResultsInput& input) {
+  Json tasks = Json::object();
+  for (const SuiteTask& task : input.suite.tasks) {
+    const Json versions = task.definition.sources.value("math_verify", Json());
+    if (versions.is_object()) tasks[task.definition.name] = versions;
+  }
+  return tasks;
 }
 
 // task -> documents for which the model gave no number; without empty entries.
@@ -171,6 +195,7 @@ Json Facts(const RunResultsInput& input) {
           {"truncated_answers", TruncatedAnswers(input)},
           {"thinking", ThinkingOf(input)},
           {"task_code", TaskCodeOf(input)},
+          {"math_verify", MathVerifyOf(input)},
           {"fallbacks", FallbacksOf(input)},
           {"undefined", UndefinedOf(input)},
           {"work", Work(input)},

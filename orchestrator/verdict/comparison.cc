@@ -245,6 +245,12 @@ std::shared_ptr<const Evidence> EvidenceOf(const std::vector<Stratum>& strata,
   return BootstrapOf(strata, aggregation, result->higher_is_better ? 1 : -1, 0, &result->why_none);
 }
 
+// 3.0, Yaml
+std::string TextOfVersion(const Json& version) {
+  return Shortened(version.is_string() ? version.get<std::string>() : version.dump(),
+                   kValueBytesMax);
+}
+
 }  // namespace
 
 std::string MetricKey::Text() const {
@@ -305,6 +311,30 @@ MetricValuesOf ReadMetric(ResultSet* set, const MetricKey& key) {
       fmt::format("{}: {} is {} in the results, but its samples give {}", set->path().string(),
                   key.Text(), found.value, AggregateOf(pooled, "mean")),
       "results and samples must be of one run, and the metric one that evald aggregates");
+}
+
+std::vector<std::string> OtherVersions(const ResultSet& candidate, const ResultSet& baseline,
+                                       const std::string& task) {
+  std::vector<std::string> others;
+  for (const std::string& leaf : candidate.Leaves(task)) {
+    const Json& mine = candidate.Member("versions", leaf);
+    const Json& theirs = baseline.Member("versions", leaf);
+    if (mine.is_null() || theirs.is_null() || mine == theirs) continue;
+    others.push_back(
+        fmt::format("{} ({} against {})", leaf, TextOfVersion(mine), TextOfVersion(theirs)));
+  }
+  return others;
+}
+
+void CheckVersions(const ResultSet& candidate, const ResultSet& baseline, const MetricKey& key) {
+  const std::vector<std::string> others = OtherVersions(candidate, baseline, key.task);
+  if (others.empty()) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: the versions of {} differ between the two sides: {}{}", key.Text(),
+                          others.size() == 1 ? "a task" : fmt::format("{} tasks", others.size()),
+                          others.front(), others.size() > 1 ? ", ..." : ""),
+              "evaluate both with the same task files, or compare them all the same with "
+              "--other-versions or gates.other_versions: true");
 }
 
 Comparison Compare(ResultSet* candidate, ResultSet* baseline, const MetricKey& key,

@@ -61,6 +61,14 @@ struct Comparison {
 Comparison Compare(ResultSet* candidate, ResultSet* baseline, const MetricKey& key,
                    bool higher_is_better);
 
+/// The tasks of `task`, itself or a group's, whose versions differ between two sides that both name
+/// one: "gsm8k (3.0 against 2.0)". Another version of a task has other prompts or other scoring.
+std::vector<std::string> OtherVersions(const ResultSet& candidate, const ResultSet& baseline,
+                                       const std::string& task);
+
+/// Throws Error(kInput) if the versions of the metric's tasks differ.
+void CheckVersions(const ResultSet& candidate, const ResultSet& baseline, const MetricKey& key);
+
 /// One entry of the comparison table: difference (candidate minus baseline), two-sided 95 %
 /// interval, p.
 Json ToJson(const Comparison& comparison);

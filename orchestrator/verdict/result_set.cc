@@ -18,7 +18,8 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kParts[] = {"results", "group_subtasks", "higher_is_better", "configs"};
+constexpr const char* kParts[] = {"results", "group_subtasks", "higher_is_better", "configs",
+                                  "versions"};
 constexpr const char* kHarnessPrefix = "results_";
 constexpr size_t kEntriesMax = 100'000;
 constexpr uint64_t kResultsBytesMax = uint64_t{64} << 20;

@@ -45,8 +45,9 @@ class ResultSet {
 
   /// The task's or group's entry in `results`; null if there is none.
   const Json& Entry(const std::string& task) const;
-  /// The task's member of `results`, `group_subtasks`, `higher_is_better` or `configs`; null if
-  /// there is none. (A search through a Json object takes as long as the object has members.)
+  /// The task's member of `results`, `group_subtasks`, `higher_is_better`, `configs` or `versions`;
+  /// null if there is none. (A search through a Json object takes as long as the object has
+  /// members.)
   const Json& Member(const std::string& part, const std::string& task) const;
   /// The tasks of a group, at any depth; for a task, the task itself.
   std::vector<std::string> Leaves(const std::string& task) const;

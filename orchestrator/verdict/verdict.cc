@@ -100,6 +100,7 @@ void JudgeDrop(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseli
     throw Error(ErrorKind::kUsage, "the results do not say whether higher is better",
                 "add direction: higher or lower");
   if (JudgeDropOfNonFinite(*candidate, *baseline, *higher, result)) return;
+  if (!policy.other_versions) CheckVersions(*candidate, *baseline, result->key);
   result->comparison = Compare(candidate, baseline, result->key, *higher);
   const Comparison& comparison = *result->comparison;
   result->candidate = comparison.candidate;
@@ -211,8 +212,8 @@ void DecideTier(Tier tier, Verdict* verdict) {
 
 // Compares every task and metric that both sides have and whose direction is known. Adds the others
 // that both sides have to `undirected`.
-std::vector<Comparison> CompareAll(ResultSet* candidate, ResultSet* baseline,
-                                   std::vector<std::string>* undirected) {
+std::vector<Comparison> CompareAll(const GatePolicy& policy, ResultSet* candidate,
+                                   ResultSet* baseline, std::vector<std::string>* undirected) {
   std::vector<Comparison> comparisons;
   for (const auto& [task, entry] : candidate->results()["results"].items()) {
     for (const auto& [metric, filter] : candidate->Metrics(task)) {
@@ -227,6 +228,7 @@ std::vector<Comparison> CompareAll(ResultSet* candidate, ResultSet* baseline,
         continue;
       }
       try {
+        if (!policy.other_versions) CheckVersions(*candidate, *baseline, key);
         comparisons.push_back(Compare(candidate, baseline, key, *higher));
       } catch (const Error& e) {
         Comparison failed;
@@ -240,6 +242,17 @@ std::vector<Comparison> CompareAll(ResultSet* candidate, ResultSet* baseline,
     }
   }
   return comparisons;
+}
+
+std::vector<std::string> AllOtherVersions(const ResultSet& candidate, const ResultSet& baseline) {
+  std::vector<std::string> others;
+  for (const auto& [task, entry] : candidate.results()["results"].items()) {
+    if (candidate.Leaves(task) != std::vector<std::string>{task}) continue;  // a group
+    if (baseline.Entry(task).is_null()) continue;
+    for (std::string& other : OtherVersions(candidate, baseline, task))
+      others.push_back(std::move(other));
+  }
+  return others;
 }
 
 }  // namespace
@@ -363,8 +376,10 @@ Verdict Judge(const GatePolicy& policy, ResultSet* candidate, ResultSet* baselin
     verdict.gates.push_back(std::move(result));
   }
   for (const Tier tier : kTiers) DecideTier(tier, &verdict);
-  if (baseline != nullptr)
-    verdict.comparisons = CompareAll(candidate, baseline, &verdict.undirected);
+  if (baseline != nullptr) {
+    verdict.comparisons = CompareAll(policy, candidate, baseline, &verdict.undirected);
+    verdict.other_versions = AllOtherVersions(*candidate, *baseline);
+  }
   verdict.status = run_status;
   for (const GateResult& result : verdict.gates) {
     if (result.gate.tier == Tier::kCritical)

@@ -41,6 +41,8 @@ struct Verdict {
   std::vector<Comparison> comparisons;  ///< every task and metric that both sides have
   /// The tasks and metrics that both sides have, but neither says which value is better
   std::vector<std::string> undirected;
+  /// The tasks whose versions differ between the two sides: "gsm8k (3.0 against 2.0)"
+  std::vector<std::string> other_versions;
   std::vector<std::string> problems;  ///< of the run
 
   int Count(Outcome outcome) const;

@@ -104,6 +104,7 @@ Json ToJson(const Verdict& verdict) {
   json["gates"] = std::move(gates);
   json["comparisons"] = std::move(comparisons);
   if (!verdict.undirected.empty()) json["not_compared"] = verdict.undirected;
+  if (!verdict.other_versions.empty()) json["other_versions"] = verdict.other_versions;
   return json;
 }
 

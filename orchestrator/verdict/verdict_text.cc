@@ -51,6 +51,8 @@ std::string VerdictText(const Verdict& verdict) {
         "better\n",
         metric);
   }
+  if (!verdict.other_versions.empty())
+    text += fmt::format("other versions of tasks: {}\n", Join(verdict.other_versions, ", "));
   if (verdict.gates.empty()) return text;
   std::vector<TextRow> rows = {{"Gate", "Tier", "Value", "Baseline", "Outcome"}};
   std::string causes;

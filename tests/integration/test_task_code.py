@@ -2,12 +2,13 @@
 import json
 import os
 import pathlib
+import random
 import socket
 import textwrap
 import time
 import unittest
 
-from evald_case import EvaldCase
+from evald_case import QUICKSTART, EvaldCase
 from service_case import Service
 
 # Changes whatever its process tells evald.
@@ -94,6 +95,53 @@ class Functions(TaskCode, EvaldCase):
         self.assertEqual(results["n-samples"]["coded"], {"original": 5, "effective": 5})
         used = results["evald"]["task_code"]["tasks"]["coded"]
         self.assertEqual(sorted(used["files"]), [str(self.tasks / "utils.py"), str(self.tasks / "words.json")])
+
+    MAKER = """
+        import json, os, random
+        import datasets
+        def made(lengths, tokenizer, **others):
+            vocabulary = json.load(open(os.path.join(tokenizer, "tokenizer.json")))["model"]["vocab"]
+            words = datasets.load_dataset("made/words", "small", split="train")["word"]
+            rows = [{"question": f"{word} {length} {len(vocabulary)} {random.random():.3f}", "answer": "x"}
+                    for length in lengths for word in words]
+            return {"test": datasets.Dataset.from_list(rows), "train": datasets.Dataset.from_list(rows[:1])}
+        """
+
+    def write_maker(self, code=MAKER, **keys):
+        self.write_task(code, custom_dataset="!function utils.made", metadata="{lengths: [1]}", **keys)
+        path = self.tasks / "coded.yaml"
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("dataset_")]
+        path.write_text("\n".join(lines) + "\n")
+        words = self.folder / "data" / "words" / "small" / "train.jsonl"
+        words.parent.mkdir(parents=True, exist_ok=True)
+        words.write_text('{"word": "a"}\n{"word": "b"}\n')
+
+    def maker_settings(self, checkpoint=QUICKSTART / "checkpoints" / "step-00100", **changes):
+        return self.settings(checkpoint=str(checkpoint), data_dir=str(self.folder / "data"),
+                             tasks=[{"task": "coded", "metadata": {"lengths": [8, 16]}}], **changes)
+
+    def test_documents_are_made_for_the_tokenizer_and_the_metadata_of_the_run(self):
+        self.write_maker(num_fewshot=1, training_split="train")
+        self.run_done(self.write_config(**self.maker_settings()))
+        drawn = random.Random(0)  # the harness's seed
+        made = [f"{word} {length} 1024 {drawn.random():.3f}" for length in (8, 16) for word in "ab"]
+        self.assertEqual(self.prompts(), [f"{made[0]} x\n\n{one}" for one in made])
+        cache = self.folder / "cache" / "prepared"
+        first = {path.name: path.stat().st_ino for path in cache.iterdir()}
+        self.run_done(self.write_config(**self.maker_settings(QUICKSTART / "checkpoints" / "step-01200")))
+        self.assertEqual({path.name: path.stat().st_ino for path in cache.iterdir()}, first, "it has the same tokenizer")
+        kept = json.loads(next(cache.glob("*/code.json")).read_text())["files"]
+        self.assertEqual(list(kept), [str(self.tasks / "utils.py")], "neither the tokenizer nor the data")
+
+    def test_faults_of_a_function_that_makes_documents_are_named(self):
+        self.write_maker(self.MAKER.replace('"test": ', '"other": '))
+        self.assertIn("makes no split 'test', it makes other, train", self.run_failed(**self.maker_settings()))
+        self.write_maker(self.MAKER.replace("made/words", "made/wards"))
+        self.assertIn("data_dir has none of the files that it asks for: wards/small/train.jsonl", self.run_failed(**self.maker_settings()))
+        self.write_maker(self.MAKER.replace("return {", "return None; {"))
+        self.assertIn("the function gives NoneType, expected a mapping of splits", self.run_failed(**self.maker_settings()))
+        self.write_maker()
+        self.assertIn("custom_dataset: the function", self.run_failed(**self.maker_settings(task_code="refuse")))
 
     def test_a_prepared_task_is_found_again_while_its_files_are_the_same(self):
         self.write_task("def text(doc): return open(__file__.replace('utils.py', 'late.txt')).read() + doc['question']",

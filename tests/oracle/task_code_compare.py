@@ -2,10 +2,11 @@
 """Runs tasks with Python functions of an installed lm-evaluation-harness 0.4.13 on made-up documents, in the harness and in
 evald, on one checkpoint, and compares prompts, filtered answers, scores, standard errors and results.
 
-    task_code_compare.py --evald build/release/evald --checkpoint FOLDER [--python PYTHON] [NAME...]
+    task_code_compare.py --evald build/release/evald --checkpoint FOLDER [--python PYTHON] [--without-python] [NAME...]
 
 The task files are the harness's own, of the Python that runs this script; nothing of them is kept. PYTHON runs the
-functions for evald (default: this one). Exit status 1 if anything differs. Prints a line for each task.
+functions for evald (default: this one); with --without-python, evald may run none, so that tasks must need only functions that are
+built in. Exit status 1 if anything differs. Prints a line for each task.
 """
 import argparse
 import json
@@ -73,6 +74,14 @@ def truthfulqa(draw):
 def hendrycks(draw):
     answer = draw.choice([r"\boxed{\frac{1}{2}}", r"\boxed{12}", r"\boxed{3\sqrt5}", r"\boxed{0.5}"])
     return {"problem": text(draw), "level": "Level 1", "type": "Algebra", "solution": f"{text(draw)} ${answer}$."}
+
+
+def aime(draw):
+    return {"ID": text(draw, 1, 1), "Problem": text(draw), "Answer": draw.randrange(1000)}
+
+
+def agieval_math(draw):
+    return {"query": f"Q: {text(draw)}", "answer": draw.choice(["12", r"\frac{1}{2}", "x=3", r"\boxed{5}"])}
 
 
 def mmlu_pro(draw):
@@ -236,7 +245,7 @@ TASKS = {
     "hellaswag": hellaswag, "winogrande": winogrande, "race": race, "drop": drop, "wikitext": wikitext,
     "gpqa_main_zeroshot": gpqa, "gpqa_main_n_shot": gpqa, "truthfulqa_mc2": truthfulqa, "hendrycks_math_algebra": hendrycks,
     "mmlu_pro_law": mmlu_pro, "pubmedqa": pubmedqa, "copa": copa, "wsc273": wsc,
-    "agieval_lsat_ar": agieval, "record": record, "multirc": multirc,
+    "agieval_lsat_ar": agieval, "agieval_math": agieval_math, "aime24": aime, "record": record, "multirc": multirc,
     "cb": cb, "AraDiCE_boolq_egy": aradice_boolq, "assin2_rte": assin2, "assin2_sts": assin2, "mmlu_early_training": mmlu_early,
     "esbbq_age": esbbq, "evalita-mp_sa_prompt-4": evalita_sa, "evalita-mp_ner_adg_p1": evalita_ner, "evalita-mp_ls_prompt-1": evalita_ls,
     "norec_sentence_p0": norec, "kobest_boolq": kobest_boolq, "afrisenti_amh_prompt_1": afrisenti,
@@ -307,7 +316,8 @@ def by_harness(tasks, names, checkpoint):
 
 
 def by_evald(evald, python, folder, tasks, names, checkpoint):
-    config = {"checkpoint": str(checkpoint), "tasks": names, "task_dirs": [str(tasks)], "task_code": "allow", "task_python": python,
+    allowed = {"task_code": "allow", "task_python": python} if python else {}
+    config = {"checkpoint": str(checkpoint), "tasks": names, "task_dirs": [str(tasks)], **allowed,
               "bootstrap_iters": 100, "output": {"dir": str(folder / "runs"), "name": "run"}, "cache_dir": str(folder / "cache"),
               "state_dir": str(folder / "state"), "staging": {"root": str(folder / "staging")}}
     (folder / "eval.yaml").write_text(json.dumps(config))
@@ -361,6 +371,7 @@ def main():
     parser.add_argument("--evald", required=True)
     parser.add_argument("--checkpoint", required=True, type=Path)
     parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--without-python", action="store_true")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     args.checkpoint = args.checkpoint.resolve()
@@ -385,7 +396,7 @@ def main():
 
 def compare(args, folder, tasks, name):
     own = write_task(folder, tasks, name, TASKS[name])
-    ours, error = by_evald(args.evald, args.python, folder, tasks, [own], args.checkpoint)
+    ours, error = by_evald(args.evald, None if args.without_python else args.python, folder, tasks, [own], args.checkpoint)
     try:
         theirs = by_harness(tasks, [own], args.checkpoint)
     except Exception as fault:

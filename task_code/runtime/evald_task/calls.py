@@ -2,7 +2,7 @@
 import json
 import zlib
 
-from . import filters, functions, metrics
+from . import custom, filters, functions, mathematics, metrics
 from .items import items_of, known_aggregation
 from .table_files import FileTable
 from .tables import Table, dataset_of, packed_until_full
@@ -82,6 +82,17 @@ class Calls:
         """The rows as documents, for a task without process_docs."""
         columns, rows = self.tables.pop(table)
         return self.kept(dataset_of(rows, columns))
+
+    def do_fetch(self, paths):
+        """Asks for these files now, so that they are known before anything runs."""
+        for path in paths:
+            self.files.kind(path)
+        return {}
+
+    def do_custom_dataset(self, function, arguments, tokenizer, data):
+        """The splits that a function makes of its arguments. `tokenizer` and `data` are folders whose files evald lends."""
+        made = custom.splits_of(self.function(function), arguments, custom.Lent(self.files, tokenizer, data))
+        return {"splits": {str(split): self.kept(documents) for split, documents in made.items()}}
 
     def do_samples(self, function, seed):
         functions.seed(seed)
@@ -167,3 +178,13 @@ class Calls:
         values = items_of(metric, self.items[items])
         functions.seed(seed)
         return {"value": as_json(self.function(function)(values))[0]}
+
+    # -- mathematics
+
+    def do_load_math(self):
+        """Imports math-verify, which takes a second."""
+        import math_verify  # noqa: F401
+        return {}
+
+    def do_compare_math(self, gold, answer, settings, seconds):
+        return mathematics.compare(gold, answer, settings, seconds)

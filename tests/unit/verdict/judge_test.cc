@@ -63,6 +63,10 @@ class Side {
     results_["results"][task][metric + ",none"] = value;
     return *this;
   }
+  Side& Version(const std::string& task, const Json& version) {
+    results_["versions"][task] = version;
+    return *this;
+  }
   Side& Incomplete(const std::string& problem) {
     results_["evald"]["complete"] = false;
     results_["evald"]["problems"] = {problem};
@@ -110,6 +114,44 @@ class Judging : public ::testing::Test {
   }
   TemporaryFolder scratch_;
 };
+
+TEST_F(Judging, TasksOfOtherVersionsAreComparedOnlyIfAPolicySaysSo) {
+  const auto side = [](Side side, const Json& version) {
+    side.Task("t", Ones(300)).Version("t", version).Task("u", Ones(300)).Version("u", "Yaml");
+    side.Group("both", {"t", "u"}, 1.0);
+    return side;
+  };
+  ResultSet mine = side(Candidate(), 3.0).Set(), other = side(Baseline(), 2).Set();
+  GatePolicy policy = Policy(
+      "{task: t, metric: acc, max_drop: 0.01}, {task: u, metric: acc, max_drop: 0.01},"
+      "{task: both, metric: acc, max_drop: 0.01}, {task: t, metric: acc, min: 0.5}");
+  const Verdict refused = Judge(policy, &mine, &other, ExitStatus::kDone, {});
+  EXPECT_EQ(refused.gates[0].outcome, Outcome::kNotScored);
+  EXPECT_THAT(refused.gates[0].cause, HasSubstr("t (3.0 against 2)"));
+  EXPECT_EQ(refused.gates[1].outcome, Outcome::kPass) << refused.gates[1].cause;
+  EXPECT_EQ(refused.gates[2].outcome, Outcome::kNotScored) << "the group has the task";
+  EXPECT_EQ(refused.gates[3].outcome, Outcome::kPass) << "no baseline is needed";
+  EXPECT_EQ(refused.status, ExitStatus::kUsage);
+  EXPECT_EQ(ToJson(refused).at("other_versions"), Json::array({"t (3.0 against 2)"}));
+  policy.other_versions = true;
+  const Verdict compared = Judge(policy, &mine, &other, ExitStatus::kDone, {});
+  EXPECT_EQ(compared.status, ExitStatus::kDone);
+  EXPECT_THAT(VerdictText(compared), HasSubstr("other versions of tasks: t (3.0 against 2)"));
+}
+
+TEST_F(Judging, VersionsThatAreEqualNumbersOrUnknownAreNoOthers) {
+  const auto same = [&](const Json& mine, const Json& theirs) {
+    Side candidate = Candidate().Task("t", Ones(300)), baseline = Baseline().Task("t", Ones(300));
+    if (!mine.is_null()) candidate.Version("t", mine);
+    if (!theirs.is_null()) baseline.Version("t", theirs);
+    return Run("{task: t, metric: acc, max_drop: 0.01}", candidate, baseline)
+        .other_versions.empty();
+  };
+  EXPECT_TRUE(same(3, 3.0));
+  EXPECT_TRUE(same(3, Json()));
+  EXPECT_TRUE(same(Json(), 3));
+  EXPECT_FALSE(same("3", 3));
+}
 
 TEST_F(Judging, ThePointDecidesAMinimumUnlessAskedForConfidence) {
   const std::string rules =
