@@ -527,7 +527,7 @@ class Preparation {
   /// Functions, with their tags, that are lm_eval's own aggregations, and the names of these
   std::map<std::string, std::string> known_aggregations_;
   std::map<std::string, std::string>
-      function_names_;  ///< function -> the name that it has of itself
+      function_names_;             ///< function -> the name that it has of itself
   FunctionRandom random_{Seed()};  ///< of built-in functions
   Json code_;  ///< what they have used when they were imported (TaskCode::Used); null: there are
                ///< none

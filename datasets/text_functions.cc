@@ -97,7 +97,8 @@ std::vector<Json> DropCandidates(const Json& doc) {
     for (const char* name : {"number", "date", "spans"}) {
       const Json& all = MemberOf(*validated, name);
       if (!all.is_array() || i >= all.size())
-        ThrowAnswer(fmt::format("validated_answers has fewer entries in '{}' than in 'number'", name));
+        ThrowAnswer(
+            fmt::format("validated_answers has fewer entries in '{}' than in 'number'", name));
       one[name] = all[i];
     }
     candidates.push_back(std::move(one));
@@ -174,7 +175,7 @@ void HendrycksMathDocs(Documents* documents, FunctionRandom*) {
 }
 
 void TruthfulqaDocs(Documents* documents, FunctionRandom*) {
-  constexpr const char* kNoComment = "I have no comment.";
+  static constexpr const char* kNoComment = "I have no comment.";
   MapRows(documents, [](const Json& row) -> Json {
     const std::vector<std::string> wrong = WithFullStops(TextsColumn(row, "incorrect_answers"));
     std::vector<std::string> right = WithFullStops(TextsColumn(row, "correct_answers"));
