@@ -1,6 +1,6 @@
-// Answers of mathematics by value: what is computed, what is kept, and what is given up. A package that
-// stands for math-verify says what the tests need; tests/golden/metrics/math_verify.jsonl has what
-// math-verify itself says.
+// Answers of mathematics by value: what is computed, what is kept, and what is given up. A package
+// that stands for math-verify says what the tests need; tests/golden/metrics/math_verify.jsonl has
+// what math-verify itself says.
 #include "metrics/math_comparer.h"
 
 #include <gmock/gmock.h>
@@ -125,7 +125,8 @@ TEST_F(MathTest, PassesOverBrokenLinesOfTheCache) {
     if (!entry.is_regular_file()) continue;
     ++files;
     const std::string line = ReadFile(entry.path());
-    std::ofstream(entry.path()) << "broken\n" << std::string(64, 'a') << " neither\n"
+    std::ofstream(entry.path()) << "broken\n"
+                                << std::string(64, 'a') << " neither\n"
                                 << line << line.substr(0, 70);
   }
   EXPECT_EQ(files, 1);
@@ -164,7 +165,7 @@ TEST_F(MathTest, NamesTheLineThatInstallsThePackage) {
   fs::create_directories(folder_ / "venv/lib");
   EXPECT_THAT(CaughtText([&] { MathVerifier{options_}; }),
               AllOf(HasSubstr("the metric math_verify takes the Python package math-verify"),
-                    HasSubstr(options_.python + " -m pip install 'math-verify[")));
+                    HasSubstr(options_.python + " -m pip install math-verify")));
 }
 
 TaskDefinition MathTask() {
@@ -176,7 +177,7 @@ TaskDefinition MathTask() {
 }
 
 FilterScore MathScoreOf(const TaskDefinition& task, const Json& target, MathComparer* comparer,
-                    const std::vector<std::string>& answers) {
+                        const std::vector<std::string>& answers) {
   PreparedDocument document;
   document.target = target;
   std::vector<Generation> generations;
@@ -225,8 +226,7 @@ TEST(MathMetric, RefusesWhatItDoesNotTake) {
     return CaughtText([&] { const Scorer scorer(task, nullptr); });
   };
   EXPECT_EQ(refused({{"float_rounding", 2}, {"strict", false}}), "");
-  EXPECT_THAT(refused({{"rounding", 2}}),
-              HasSubstr("math_verify has no argument 'rounding'"));
+  EXPECT_THAT(refused({{"rounding", 2}}), HasSubstr("math_verify has no argument 'rounding'"));
   EXPECT_THAT(refused({{"float_rounding", -1}}), HasSubstr("float_rounding"));
   EXPECT_THAT(refused({{"strict", "yes"}}), HasSubstr("strict"));
   task.metrics = {{"math_verify", "", "f1", true, Json::object()}};
