@@ -18,6 +18,7 @@ struct LeafTask::State {
   std::optional<int64_t> limit;  ///< the first documents of the evaluated split
   std::optional<bool> enable_thinking;
   ThinkEnd think_end;
+  std::string request;  ///< the name by which the run asked for it: its own, a group's or a tag's
 };
 
 /// The task's definition from its configuration alone.

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 
 #include "metrics/sandbox/sandbox.h"
@@ -29,9 +30,14 @@ using TaskCodeSource = std::function<TaskCode*(const PreparedTask& prepared)>;
 /// `stop` is set, stops without committing and returns false. Throws Error: kInput if it would fail
 /// again anywhere, kInfrastructure if another try may succeed (a missing generation, a full disk, a
 /// broken sandbox).
+///
+/// If a judge rates the task's answers, it is asked as `job.judge` says, and its answers are kept in
+/// the folder `judge_cache` (metrics/judge/). A document that cannot be judged has no line
+/// (JobDone::unscored).
 bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
             const TaskCodeSource& task_code, const std::atomic<bool>& stop,
             std::atomic<int64_t>* done, protocol::JobDone* result,
-            std::chrono::microseconds time = kJobTime);
+            std::chrono::microseconds time = kJobTime,
+            const std::filesystem::path& judge_cache = {});
 
 }  // namespace evald

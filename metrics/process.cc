@@ -181,7 +181,8 @@ class Session {
   std::thread receiver_;
 };
 
-void Serve(const protocol::Job& job, Sandbox* sandbox, TaskCodes* codes, Session* session) {
+void Serve(const protocol::Job& job, const MetricProcessOptions& options, Sandbox* sandbox,
+           TaskCodes* codes, Session* session) {
   const int64_t begin = MonotonicMicros();
   FailPoint("metric.job_taken");
   try {
@@ -189,7 +190,7 @@ void Serve(const protocol::Job& job, Sandbox* sandbox, TaskCodes* codes, Session
     if (!RunJob(
             job, [sandbox] { return sandbox->Get(); },
             [codes](const PreparedTask& prepared) { return codes->For(prepared); }, session->stop,
-            &session->done, &result)) {
+            &session->done, &result, kJobTime, options.judge_cache)) {
       return;
     }
     session->Send(
@@ -237,7 +238,7 @@ int RunMetricProcessOn(protocol::Channel* channel, const MetricProcessOptions& o
   hello.engine = sandbox.Isolation();
   Session session(channel, hello);
   while (const std::optional<protocol::Job> job = session.Next([&codes] { codes.Drop(); }))
-    Serve(*job, &sandbox, &codes, &session);
+    Serve(*job, options, &sandbox, &codes, &session);
   if (!session.lost()) return 0;
   log::Error("the agent is gone; this metric process ends");
   return static_cast<int>(ExitStatus::kIncomplete);

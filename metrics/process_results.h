@@ -6,6 +6,7 @@
 
 #include "evald/json.h"
 #include "evald/task.h"
+#include "metrics/judge/panel.h"
 #include "metrics/sandbox/sandbox.h"
 #include "metrics/scoring/metrics.h"
 #include "prepared/prepared_task.h"
@@ -48,13 +49,14 @@ class ProcessResults {
 /// Chooses by the task's output_type. Throws Error(kInput) for a metric, argument or function that
 /// is unknown or not supported, with the nearest known one.
 std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner,
-                                                   TaskCode* code);
+                                                   TaskCode* code, JudgePanel* judge);
 
 /// The parts of MakeProcessResults: score_code.cc, score_generation.cc, score_likelihood.cc and
 /// score_choice.cc.
 std::unique_ptr<ProcessResults> MakeCodeResults(const TaskDefinition& task, TaskCode* code);
 std::unique_ptr<ProcessResults> MakeGenerationResults(const TaskDefinition& task,
-                                                      CodeRunner* runner, TaskCode* code = nullptr);
+                                                      CodeRunner* runner, TaskCode* code = nullptr,
+                                                      JudgePanel* judge = nullptr);
 std::unique_ptr<ProcessResults> MakeLikelihoodResults(const TaskDefinition& task);
 std::unique_ptr<ProcessResults> MakeRollingResults(const TaskDefinition& task);
 std::unique_ptr<ProcessResults> MakeMultipleChoiceResults(const TaskDefinition& task);

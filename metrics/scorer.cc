@@ -83,7 +83,7 @@ void CheckFirstStep(const TaskDefinition& task, const FilterPipeline& pipeline) 
 }  // namespace
 
 std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner,
-                                                   TaskCode* code) {
+                                                   TaskCode* code, JudgePanel* judge) {
   if (!task.process_results.empty()) {
     if (UsesTaskCode(task)) return MakeCodeResults(task, code);
     RefuseFunction(
@@ -92,7 +92,7 @@ std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, C
         "or --allow-task-code (docs/task-code.md); built in are ");
   }
   const std::string_view type = OutputTypeOf(task.output_type).name;
-  if (type == "generate_until") return MakeGenerationResults(task, runner, code);
+  if (type == "generate_until") return MakeGenerationResults(task, runner, code, judge);
   if (type == "loglikelihood") return MakeLikelihoodResults(task);
   if (type == "loglikelihood_rolling") return MakeRollingResults(task);
   return MakeMultipleChoiceResults(task);
@@ -195,7 +195,7 @@ struct Scorer::State {
   }
 };
 
-Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code)
+Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code, JudgePanel* judge)
     : state_(std::make_unique<State>()) {
   state_->task = task.name;
   try {
@@ -214,7 +214,7 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code)
       throw Error(ErrorKind::kInput,
                   "there is no filter pipeline; the default is 'none' with take_first");
     }
-    state_->process = MakeProcessResults(task, runner, code);
+    state_->process = MakeProcessResults(task, runner, code, judge);
     if (!task.sample_metrics.empty()) state_->samples.emplace(task, state_->process->Metrics());
     if (!task.process_results.empty()) return;  // the function gives values of any form
     for (const MetricSpec& spec : task.metrics) {
@@ -268,6 +268,8 @@ ScoredDocument Scorer::Score(const PreparedDocument& document,
       score.detail[chain.name()] = std::move(detail);
     }
     return score;
+  } catch (const NotJudged&) {
+    throw;  // the document is named beside its cause, which many documents may share
   } catch (Error& e) {
     e.AddContext(fmt::format("task '{}', document {}", state_->task, document.doc_id));
     throw;

@@ -207,6 +207,15 @@ void Check(JobDone& done, const std::string& where) {
   Seconds(where, "cpu_seconds", done.cpu_seconds);
   Seconds(where, "slot_seconds", done.slot_seconds);
   Within(where, "end", done.end, int64_t{0}, kCountMax);
+  if (done.unscored.size() > kUnscoredMax) {
+    Throw(where, "unscored",
+          fmt::format("{} entries, expected at most {}", done.unscored.size(), kUnscoredMax));
+  }
+  for (Unscored& unscored : done.unscored) {
+    Documents(where, unscored.first, unscored.end);
+    CutText(&unscored.cause);
+  }
+  CutText(&done.stopped);
 }
 
 void Check(JobFailed& failed, const std::string& where) {

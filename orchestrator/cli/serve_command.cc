@@ -51,7 +51,7 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   options.roots = ReadRoots(config.roots);
   options.limits = config.limits;
   options.engines = {config.engine_urls, config.engine_keys, config.allow_commands,
-                     config.allow_engines};
+                     config.allow_engines, config.judge_urls, config.judge_keys};
   options.runs_per_user_max = config.runs_per_user_max;
   options.unused_per_user_max = config.unused_per_user_max;
   options.paused_per_user_max = config.paused_per_user_max;

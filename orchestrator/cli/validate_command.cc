@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/config/engine_check.h"
+#include "orchestrator/config/judge_section.h"
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/verdict/report_files.h"
 
@@ -57,6 +58,7 @@ void PrintPlan(const EvalConfig& config, const Json& plan) {
 ExitStatus Validate(const Common& common, const Flags& flags) {
   EvalConfig config = ReadEvalConfig(flags.file, flags.overrides);
   CheckEngineSettings(config, common.binaries);
+  CheckJudgeKeys(config);
   config.gates = PolicyOf(flags.verdict, config.gates);
   PreparationInput input = InputOf(config, PreparationInput::Work::kDescribe);
   input.baseline_complete = true;

@@ -13,7 +13,9 @@
 #include "datasets/task_files.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
+#include "metrics/judge/metric.h"
 #include "metrics/scorer.h"
+#include "orchestrator/config/judge_section.h"
 #include "orchestrator/prepare/shared_prefix.h"
 #include "orchestrator/report/results.h"
 #include "prepared/cache.h"
@@ -138,6 +140,7 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
   task.prepared = PrepareTask(leaf, options);
   PreparedTask prepared(task.prepared);
   task.definition = TaskFromJson(prepared.task(), (task.prepared / "task.json").string());
+  task.request = RequestOf(leaf);
   // So that an unknown metric is found now, and not after hours
   const Scorer scorable(task.definition, nullptr);
   if (tokenizer != nullptr) {
@@ -161,6 +164,19 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
   task.prefix_tokens = SharedPrefixTokens(prepared);
   task.prepare_s = static_cast<double>(MonotonicMicros() - begin) / 1e6;
   return task;
+}
+
+// Refuses a task with a judge if the run names none, or one that does not fit.
+void CheckJudges(const PreparationInput& input, const LeafTask& leaf, const TaskDefinition& task) {
+  if (!UsesJudge(task)) return;
+  try {
+    const JudgeSettings settings = JudgeFor(input.judge_settings, input.tasks, RequestOf(leaf));
+    for (const MetricSpec& spec : task.metrics) {
+      if (spec.function == kJudgeFunction) CheckJudge(JudgeSpecOf(spec), settings);
+    }
+  } catch (Error& e) {
+    throw e.AddContext(fmt::format("{}: task '{}'", leaf.where, task.name));
+  }
 }
 
 // The entry that a task's results will have, with zeros for values. Throws Error(kInput) for an
@@ -187,6 +203,7 @@ void CheckScoring(const PreparationInput& input, const ResolvedTasks& resolved,
   Json truncated = Json::object();
   for (const LeafTask& leaf : resolved.leaves) {
     results.tasks.push_back(DefineTask(leaf));
+    CheckJudges(input, leaf, results.tasks.back());
     if (input.task_code.allowed != TaskCodeOptions::Allowed::kNo)
       results.tasks.back().sources["code"] = Json::object();  // its functions will run
     results.entries[leaf.name] = ExpectedEntry(leaf, results.tasks.back());
@@ -237,6 +254,7 @@ Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks)
   options.holds = [&cache](const std::string& key) { cache.Hold(key); };
   if (options.prompts.chat != nullptr) suite.chat_template = options.prompts.chat->text();
   suite.groups = resolved.groups;
+  for (const LeafTask& leaf : resolved.leaves) CheckJudges(input, leaf, DefineTask(leaf));
   hooks.progress(0, resolved.leaves.size());
   for (const LeafTask& leaf : resolved.leaves) {
     if (hooks.cancel != nullptr && *hooks.cancel)
@@ -287,6 +305,7 @@ Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks)
 Json ToJson(const SuiteTask& task) {
   return {{"definition", ToJson(task.definition)},
           {"key", task.prepared.filename().string()},
+          {"request", task.request},
           {"tokenizer_key", task.tokenizer_key},
           {"documents", task.documents},
           {"requests", task.requests},
@@ -300,6 +319,7 @@ SuiteTask SuiteTaskFromJson(const Json& json) {
   SuiteTask task;
   task.definition = TaskFromJson(Field<Json>(json, "definition", kPreparedTask), kPreparedTask);
   task.prepared = Field<std::string>(json, "key", kPreparedTask);
+  task.request = Field<std::string>(json, "request", kPreparedTask);
   task.tokenizer_key = Field<std::string>(json, "tokenizer_key", kPreparedTask);
   task.documents = Field<int64_t>(json, "documents", kPreparedTask);
   task.requests = Field<int64_t>(json, "requests", kPreparedTask);
