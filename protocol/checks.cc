@@ -224,6 +224,11 @@ void Check(JobFailed& failed, const std::string& where) {
   CutText(&failed.message);
 }
 
+void Check(Job& job, const std::string& where) {
+  if (job.judge.is_object() || job.judge.is_null()) return;
+  Throw(where, "judge", fmt::format("found {}, expected an object", job.judge.type_name()));
+}
+
 void Check(Shortened& shortened, const std::string& where) {
   Attempt(where, shortened.trial, shortened.attempt);
   Documents(where, shortened.first, shortened.end);
