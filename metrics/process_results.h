@@ -6,13 +6,14 @@
 
 #include "evald/json.h"
 #include "evald/task.h"
-#include "metrics/judge/panel.h"
 #include "metrics/sandbox/sandbox.h"
 #include "metrics/scoring/metrics.h"
 #include "prepared/prepared_task.h"
 #include "task_code/task_code.h"
 
 namespace evald {
+
+class JudgePanel;
 
 /// The metrics of one document under one filter, from the filtered responses of its requests, as in
 /// ConfigurableTask.process_results of lm_eval 0.4.13 (api/task.py).

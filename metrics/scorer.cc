@@ -12,6 +12,7 @@
 #include "evald/task_limits.h"
 #include "metrics/filter_support.h"
 #include "metrics/filters.h"
+#include "metrics/judge/panel.h"
 #include "metrics/own_metrics.h"
 #include "metrics/process_results.h"
 #include "metrics/sample_scores.h"

@@ -8,12 +8,13 @@
 #include "evald/generation.h"
 #include "evald/score.h"
 #include "evald/task.h"
-#include "metrics/judge/panel.h"
 #include "metrics/sandbox/sandbox.h"
 #include "prepared/prepared_task.h"
 #include "task_code/task_code.h"
 
 namespace evald {
+
+class JudgePanel;
 
 /// Scores documents of one task: filters, then metrics, as in lm-evaluation-harness. `runner` may
 /// be null if no metric runs code.

@@ -130,8 +130,8 @@ std::string HintOfEvalKey(const std::string& section, const std::string& key) {
   std::vector<std::string> places;
   for (const EvalKeys& mapping : AllEvalKeys()) {
     if (!Holds(mapping, key)) continue;
-    // An engine has settings of the same names
-    if (here == "engine" && std::string_view(mapping.section) == "judge") continue;
+    // Engines have settings of the same names
+    if (here != "judge" && std::string_view(mapping.section) == "judge") continue;
     if (mapping.section == here) return "";
     places.push_back(PlaceOf(mapping.section, key));
   }
