@@ -297,7 +297,8 @@ Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks)
                               {"repeats", task.repeats},
                               {"documents", task.effective_documents},
                               {"of", task.original_documents},
-                              {"runs_code", task.unsafe_code}});
+                              {"runs_code", task.unsafe_code},
+                              {"judged", UsesJudge(task)}});
   }
   return found;
 }

@@ -292,7 +292,8 @@ class Refused(JudgeCase):
             done = self.evald("validate", SOURCE / "examples" / "judge" / "eval.yaml", "--set", f"cache_dir={self.folder}/cache",
                               "--set", f"state_dir={self.folder}/state")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("paired_math", done.stdout)
+        self.assertRegex(done.stdout, r"paired_math .* asks a judge")
+        self.assertIn("judge       judge at http://127.0.0.1:8000/v1", done.stdout)
 
     def test_tasks_that_no_judge_can_rate(self):
         self.task(output_type="loglikelihood")
