@@ -31,8 +31,8 @@ using TaskCodeSource = std::function<TaskCode*(const PreparedTask& prepared)>;
 /// again anywhere, kInfrastructure if another try may succeed (a missing generation, a full disk, a
 /// broken sandbox).
 ///
-/// If a judge rates the task's answers, it is asked as `job.judge` says, and its answers are kept in
-/// the folder `judge_cache` (metrics/judge/). A document that cannot be judged has no line
+/// If a judge rates the task's answers, it is asked as `job.judge` says, and its answers are kept
+/// in the folder `judge_cache` (metrics/judge/). A document that cannot be judged has no line
 /// (JobDone::unscored).
 bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
             const TaskCodeSource& task_code, const std::atomic<bool>& stop,

@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kLook{50};  // how often `stop` is looked at
 // After so long no call is made again, so that a judge that hangs holds the metric process for this
 // time and one call (docs/metrics.md, "A judge").
 constexpr int64_t kHurryMicros = 120'000'000;
-constexpr size_t kOpenDocumentsMax = 256;            // of which scores may be held in memory
+constexpr size_t kOpenDocumentsMax = 256;                // of which scores may be held in memory
 constexpr uint64_t kHeldBytesMax = uint64_t{256} << 20;  // of these scores
 constexpr size_t kCauseBytesMax = 400;
 
@@ -61,9 +61,7 @@ class JudgedDocuments {
     return !time_is_up() && panel_->stopped().empty();
   }
   bool over() const { return open_.empty() && !begins_more(); }
-  bool any_ready() const {
-    return !open_.empty() && open_.front().ended();
-  }
+  bool any_ready() const { return !open_.empty() && open_.front().ended(); }
 
   void OpenSome(const std::atomic<bool>& stop) {
     while (begins_more() && !stop && open_.size() < kOpenDocumentsMax &&
@@ -93,7 +91,8 @@ class JudgedDocuments {
       held_bytes_ += line.size();
       open->line = std::move(line);
     } catch (const NotJudged& e) {
-      open->missing = panel_->TakeMissing();  // those of other metrics, which are asked all the same
+      open->missing =
+          panel_->TakeMissing();  // those of other metrics, which are asked all the same
       open->cause = Shortened(e.message(), kCauseBytesMax);
     }
   }

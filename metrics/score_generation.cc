@@ -119,9 +119,9 @@ class GenerateUntil : public ProcessResults {
 
   // Scores the answer alone: a list of targets is the template's, and other metrics may follow.
   void AddJudge(const TaskDefinition& task, const MetricSpec& spec, JudgePanel* judge) {
-    const auto same = std::count_if(
-        task.metrics.begin(), task.metrics.end(),
-        [&](const MetricSpec& other) { return other.metric == spec.metric; });
+    const auto same =
+        std::count_if(task.metrics.begin(), task.metrics.end(),
+                      [&](const MetricSpec& other) { return other.metric == spec.metric; });
     if (same > 1) {
       throw Error(ErrorKind::kInput,
                   fmt::format("metric_list has {} metrics with the name '{}'", same, spec.metric),
@@ -138,8 +138,8 @@ class GenerateUntil : public ProcessResults {
     scorers_.push_back([metric = judges_.back()](const TextAnswer& answer, const Outcome& out) {
       const Json& target = out.document.choices.is_null() ? out.document.target : answer.gold;
       // While the judge is asked, the document's score counts nothing.
-      (*out.metrics)[metric->spec().name] = NumberToScore(
-          metric->Score(out.document, target, answer.result, out.detail).value_or(0));
+      (*out.metrics)[metric->spec().name] =
+          NumberToScore(metric->Score(out.document, target, answer.result, out.detail).value_or(0));
     });
     repeats_answer_.push_back(false);
     names_.push_back(spec.metric);

@@ -109,9 +109,9 @@ std::optional<double> JudgeMetric::Score(const PreparedDocument& document, const
   std::vector<double> votes;
   for (int vote = 0; vote < spec_.votes; ++vote) {
     const auto as_a = static_cast<size_t>(vote), as_b = static_cast<size_t>(spec_.votes + vote);
-    votes.push_back(spec_.pair() ? CombineOrders(spec_, *verdicts[as_a]->score,
-                                                 *verdicts[as_b]->score)
-                                 : *verdicts[as_a]->score);
+    votes.push_back(spec_.pair()
+                        ? CombineOrders(spec_, *verdicts[as_a]->score, *verdicts[as_b]->score)
+                        : *verdicts[as_a]->score);
   }
   return CombineVotes(spec_, votes);
 }

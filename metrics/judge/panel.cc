@@ -46,9 +46,9 @@ struct JudgePanel::Question {
   int attempt = 0;
   int asks = 0;  // calls that were made for it and answered, or are under way
   std::vector<Used> used;
-  std::string why;              // the last answer has no verdict
-  std::string text;             // that answer
-  bool whole_answer = false;    // it was a chat completion
+  std::string why;            // the last answer has no verdict
+  std::string text;           // that answer
+  bool whole_answer = false;  // it was a chat completion
   std::optional<JudgeVerdict> verdict;
 };
 
@@ -311,9 +311,9 @@ bool JudgePanel::MayRepeat(const Call& call, const Response& response) const {
 
 void JudgePanel::Pause(Call* call, double retry_after_s) {
   const double draw = std::uniform_real_distribution<double>()(random_);
-  call->due_us = MonotonicMicros() + http_client::RetryPause(PausesOf(settings_), call->attempts,
-                                                             retry_after_s, draw)
-                                         .count();
+  call->due_us =
+      MonotonicMicros() +
+      http_client::RetryPause(PausesOf(settings_), call->attempts, retry_after_s, draw).count();
   pausing_.push_back(call);
 }
 
@@ -381,6 +381,8 @@ std::vector<JudgePanel::Question*> JudgePanel::End(Call* call) {
 
 std::string JudgePanel::WhatHappened(const Response& response) const {
   const std::string server = http_client::Shown(settings_.base_url);
+  if (response.outcome == Outcome::kTooLong)
+    return WithoutKey(fmt::format("the judge at {}: {}", server, response.error));
   if (!response.answered()) {
     return WithoutKey(fmt::format("the judge at {} did not answer: {}", server, response.error));
   }

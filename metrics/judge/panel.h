@@ -118,7 +118,7 @@ class JudgePanel {
   JudgeSettings settings_;
   Place place_;
   AnswerCache cache_;
-  std::string key_;  // the server's
+  std::string key_;                                             // the server's
   std::map<std::string, std::unique_ptr<Question>> questions_;  // by id
   std::map<std::string, std::unique_ptr<Call>> calls_;          // by key
   std::map<uint64_t, Call*> under_way_;                         // on the wire

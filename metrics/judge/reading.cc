@@ -113,8 +113,8 @@ JudgeReading ScoreInRange(const JudgeSpec& spec, const Found& found, bool cut) {
   const auto [low, high] = *spec.range;
   const std::optional<double> number = NumberIn(*found.text);
   if (!number) {
-    return {std::nullopt, fmt::format("the verdict is '{}', expected a number",
-                                      ShownVerdict(*found.text))};
+    return {std::nullopt,
+            fmt::format("the verdict is '{}', expected a number", ShownVerdict(*found.text))};
   }
   // "1" may be the beginning of "10".
   if (cut && found.at_end)
@@ -128,11 +128,10 @@ JudgeReading ScoreInRange(const JudgeSpec& spec, const Found& found, bool cut) {
 
 JudgeReading ReadVerdict(const JudgeSpec& spec, const Completion& answer, bool swapped) {
   if (Trim(answer.text).empty()) {
-    return {std::nullopt, answer.cut ? "the answer is empty, and ran into max_tokens"
-                                     : "the answer is empty"};
+    return {std::nullopt,
+            answer.cut ? "the answer is empty, and ran into max_tokens" : "the answer is empty"};
   }
-  const Found found =
-      spec.path ? FindByPath(spec, answer.text) : FindByPattern(spec, answer.text);
+  const Found found = spec.path ? FindByPath(spec, answer.text) : FindByPattern(spec, answer.text);
   if (!found.text) return {std::nullopt, found.why};
   if (spec.range) return ScoreInRange(spec, found, answer.cut);
   const std::optional<double> score = ScoreOfChoice(spec, *found.text);

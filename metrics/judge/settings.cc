@@ -30,8 +30,8 @@ class SettingsReader {
     }
     for (const auto& [key, value] : json.items()) {
       if (std::count(JudgeKeys().begin(), JudgeKeys().end(), key) > 0) continue;
-      throw Error(ErrorKind::kUsage, fmt::format("{}: unknown key '{}'{}", where, key,
-                                                 Suggestion(key, JudgeKeys())));
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{}: unknown key '{}'{}", where, key, Suggestion(key, JudgeKeys())));
     }
   }
 
@@ -79,10 +79,10 @@ void CheckJudgeUrl(const std::string& where, const std::string& text) {
     RefuseSetting(where, "base_url", e.message());
   }
   if (url.has_user || url.has_query) {
-    RefuseSetting(where, "base_url",
-                  fmt::format("'{}' has a user, a password, a query or a fragment",
-                              http_client::Shown(text)),
-                  "name the server alone, http://host:8000/v1, and its key by 'api_key_env'");
+    RefuseSetting(
+        where, "base_url",
+        fmt::format("'{}' has a user, a password, a query or a fragment", http_client::Shown(text)),
+        "name the server alone, http://host:8000/v1, and its key by 'api_key_env'");
   }
 }
 
@@ -95,8 +95,8 @@ std::string WholeUrl(std::string url) {
 }  // namespace
 
 const std::vector<std::string>& JudgeKeys() {
-  static const std::vector<std::string> kKeys = {"base_url",  "model",   "api_key_env",
-                                                 "concurrency", "timeout_s", "retries",
+  static const std::vector<std::string> kKeys = {"base_url",    "model",      "api_key_env",
+                                                 "concurrency", "timeout_s",  "retries",
                                                  "max_tokens",  "temperature"};
   return kKeys;
 }

@@ -23,10 +23,9 @@ constexpr int64_t kSeedMax = int64_t{1} << 30;  // votes are added; servers take
 
 const std::vector<std::string>& SpecKeys() {
   static const std::vector<std::string> kKeys = {
-      "prompt",       "messages", "reference", "disagreement", "pattern",
-      "group",        "match",    "json",      "choices",      "range",
-      "votes",        "combine",  "reasks",    "unparsed",     "max_tokens",
-      "temperature",  "seed",     "response_format"};
+      "prompt", "messages", "reference",  "disagreement", "pattern", "group",
+      "match",  "json",     "choices",    "range",        "votes",   "combine",
+      "reasks", "unparsed", "max_tokens", "temperature",  "seed",    "response_format"};
   return kKeys;
 }
 
@@ -57,8 +56,8 @@ class SpecReader {
                 remedy);
   }
   [[noreturn]] void FailAt(const char* key, const std::string& expected) const {
-    Fail(fmt::format("{} is {}, expected {}", key, Shortened(ToLine(given_.at(key)), 80),
-                     expected));
+    Fail(
+        fmt::format("{} is {}, expected {}", key, Shortened(ToLine(given_.at(key)), 80), expected));
   }
 
   bool Has(const char* key) const { return given_.contains(key) && !given_.at(key).is_null(); }
@@ -118,9 +117,8 @@ class SpecReader {
         Fail(fmt::format("a message's role is {}, expected system, user or assistant",
                          Shortened(ToLine(role), 80)));
       spec_.messages.push_back(
-          {role.get<std::string>(),
-           Compiled(message.at("content").get<std::string>(),
-                    fmt::format("messages[{}]", spec_.messages.size()))});
+          {role.get<std::string>(), Compiled(message.at("content").get<std::string>(),
+                                             fmt::format("messages[{}]", spec_.messages.size()))});
     }
   }
 
@@ -156,13 +154,12 @@ class SpecReader {
     if (spec_.pair()) return ReadSides();
     if (Has("disagreement")) Fail("'disagreement' goes together with 'reference'");
     if (Has("choices") == Has("range")) {
-      Fail(Has("range") ? "has both 'choices' and 'range'"
-                        : "says not which verdicts there are",
-           "give either 'range', as in [1, 10], or 'choices' with their scores, as in {A: 1, B: 0}");
+      Fail(
+          Has("range") ? "has both 'choices' and 'range'" : "says not which verdicts there are",
+          "give either 'range', as in [1, 10], or 'choices' with their scores, as in {A: 1, B: 0}");
     }
-    if (Has("choices")) return ReadChoices([&](const Json& score) {
-      return Number(score, "choices");
-    });
+    if (Has("choices"))
+      return ReadChoices([&](const Json& score) { return Number(score, "choices"); });
     const Json& range = given_.at("range");
     if (!range.is_array() || range.size() != 2) FailAt("range", "two numbers, as in [1, 10]");
     spec_.range = {Number(range[0], "range"), Number(range[1], "range")};

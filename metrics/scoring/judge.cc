@@ -9,10 +9,10 @@ extern constinit const Metric kJudgeMetric = {
     .name = kJudgeName,
     .function = kJudgeFunction,
     .aggregation = "mean",
-    .text = TextRule{.make = [](const TaskDefinition&, const MetricSpec&,
-                                CodeRunner*) -> TextScorer {
-      throw Error(ErrorKind::kInternal, "a judge's score has no rule of its own");
-    }},
+    .text =
+        TextRule{.make = [](const TaskDefinition&, const MetricSpec&, CodeRunner*) -> TextScorer {
+          throw Error(ErrorKind::kInternal, "a judge's score has no rule of its own");
+        }},
 };
 
 }  // namespace evald

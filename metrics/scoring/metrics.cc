@@ -44,9 +44,7 @@ namespace {
 
 bool HasFunction(const Metric& metric) { return *metric.function != '\0'; }
 
-bool IsJudge(const Metric& metric) {
-  return metric.function == std::string_view(kJudgeFunction);
-}
+bool IsJudge(const Metric& metric) { return metric.function == std::string_view(kJudgeFunction); }
 
 // The names or functions of the metrics that the output type serves, as a task writes them.
 std::vector<std::string> ServedNames(const OutputType& type, bool functions) {

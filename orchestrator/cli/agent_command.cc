@@ -83,8 +83,8 @@ AgentOptions OptionsOf(const Common& common, const Flags& flags) {
   options.metric_processes = flags.metric_processes > 0 ? flags.metric_processes : cores;
   options.sandbox = SandboxOptionsFromJson(ParseJson(flags.sandbox, "--sandbox"), "--sandbox");
   options.task_code = TaskCodeFromJson(ParseJson(flags.task_code, "--task-code"), "--task-code");
-  options.judge_cache = flags.judge_cache.empty() ? options.root / "judge"
-                                                  : std::filesystem::path(flags.judge_cache);
+  options.judge_cache =
+      flags.judge_cache.empty() ? options.root / "judge" : std::filesystem::path(flags.judge_cache);
   options.config_id = flags.config_id;
   options.linger_s = flags.linger_s;
   return options;

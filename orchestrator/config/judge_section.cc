@@ -63,9 +63,8 @@ Json ReadJudge(YamlSection& section) {
 
 Json JudgeJsonFor(const Json& run, const std::vector<TaskRequest>& tasks,
                   const std::string& request) {
-  const auto asked = std::find_if(tasks.begin(), tasks.end(), [&](const TaskRequest& task) {
-    return task.name == request;
-  });
+  const auto asked = std::find_if(tasks.begin(), tasks.end(),
+                                  [&](const TaskRequest& task) { return task.name == request; });
   return MergedJudge(run, asked == tasks.end() ? Json() : asked->judge);
 }
 
@@ -93,8 +92,7 @@ Json DecidingJudge(const Json& settings) {
 
 void CheckJudgeKeys(const EvalConfig& config) {
   const auto check = [&](const Json& judge) {
-    const std::string variable =
-        judge.is_object() ? judge.value("api_key_env", std::string()) : "";
+    const std::string variable = judge.is_object() ? judge.value("api_key_env", std::string()) : "";
     const char* const key = variable.empty() ? "" : std::getenv(variable.c_str());
     if (variable.empty() || (key != nullptr && *key != '\0')) return;
     throw Error(ErrorKind::kUsage,

@@ -142,8 +142,8 @@ void Evaluation::WhenSound(const std::string& process, FileKind kind, const Comm
                            std::vector<int64_t> documents) {
   if (WitnessOf(process).trusted) return commit();
   const SuiteTask& task = suite_->tasks[task_index_.at(file.task)];
-  ReportedFile reported{Absolute(file.path), file.bytes,   file.hash,
-                        file.first,          file.end,     kind == FileKind::kScores,
+  ReportedFile reported{Absolute(file.path), file.bytes,    file.hash,
+                        file.first,          file.end,      kind == FileKind::kScores,
                         task.definition,     task.prepared, std::move(documents)};
   ++pending_commits_;
   support_.finisher->Check(
@@ -261,8 +261,7 @@ void Evaluation::OnJobDone(const std::string& metric_process, const protocol::Jo
 
 // Notes the documents of the job on which the judge gave no verdict. Returns the others.
 std::vector<int64_t> Evaluation::NoteUnscored(const std::string& metric_process,
-                                              const MetricJob& job,
-                                              const protocol::JobDone& done) {
+                                              const MetricJob& job, const protocol::JobDone& done) {
   std::set<int64_t> unscored;
   const bool any = !done.unscored.empty() || !done.stopped.empty();
   // Another host may reach the judge.

@@ -117,10 +117,9 @@ Json JudgesOf(const RunResultsInput& input) {
   for (const auto& [task, result] : input.finished) {
     const SuiteTask& of = input.suite.tasks[task];
     if (!UsesJudge(of.definition)) continue;
-    const JudgeSettings settings =
-        JudgeFor(input.config.judge, input.config.tasks, of.request);
-    Json& judge = judges[of.definition.name] = {{"model", settings.model},
-                                                {"base_url", settings.base_url}};
+    const JudgeSettings settings = JudgeFor(input.config.judge, input.config.tasks, of.request);
+    Json& judge =
+        judges[of.definition.name] = {{"model", settings.model}, {"base_url", settings.base_url}};
     if (settings.max_tokens) judge["max_tokens"] = *settings.max_tokens;
     if (settings.temperature) judge["temperature"] = *settings.temperature;
     judge.update(ToJson(result.judge));
@@ -138,8 +137,8 @@ void PrintJudges(const Json& judges) {
                          count("cached_tokens_in"), count("cached_tokens_out"));
     }
     if (count("unparsed") > 0)
-      unparsed = fmt::format("; {} verdicts could not be read and count as 'unparsed'",
-                             count("unparsed"));
+      unparsed =
+          fmt::format("; {} verdicts could not be read and count as 'unparsed'", count("unparsed"));
     Print("{}: the judge {} gave {} answers ({} tokens in, {} out){}{}\n", task,
           judge.value("model", ""), count("requests"), count("tokens_in"), count("tokens_out"),
           kept, unparsed);

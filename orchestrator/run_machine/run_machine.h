@@ -33,8 +33,8 @@ struct MachineTask {
   /// The task is a program of the user's. Its trials get no backups: a second worker would only run
   /// the program once more.
   bool command = false;
-  /// Another model rates the answers. The task's jobs wait for that model: one of a run is leased at
-  /// a time, after those that only compute, and has many calls under way.
+  /// Another model rates the answers. The task's jobs wait for that model: one of a run is leased
+  /// at a time, after those that only compute, and has many calls under way.
   bool judged = false;
 };
 
@@ -302,7 +302,7 @@ class RunMachine {
     int64_t generated_count = 0;
     int64_t scored_count = 0;
     std::vector<std::string> salvage;
-    std::optional<std::string> refused;  // the reason
+    std::optional<std::string> refused;          // the reason
     std::optional<std::string> judging_stopped;  // likewise
   };
   struct SliceState {
@@ -353,9 +353,9 @@ class RunMachine {
 
   std::vector<MachineTask> specs_;
   std::vector<TaskState> tasks_;
-  Numbered<TrialState> trials_;  // those that are neither done nor revoked
-  Numbered<MetricJob> jobs_;     // those that are not done
-  std::deque<int64_t> judged_;   // jobs of judged tasks that are not queued yet
+  Numbered<TrialState> trials_;        // those that are neither done nor revoked
+  Numbered<MetricJob> jobs_;           // those that are not done
+  std::deque<int64_t> judged_;         // jobs of judged tasks that are not queued yet
   std::optional<int64_t> judged_job_;  // the one that was queued last
   std::vector<std::pair<MetricJob, std::string>> unscored_;  // documents without a verdict, and why
   OpenWork work_{1, 1, 1};

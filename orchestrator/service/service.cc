@@ -52,15 +52,29 @@ FleetOptions FleetOptionsOf(const ServiceOptions& options) {
 }
 
 LocalAgent LocalAgentOf(const ServiceOptions& options) {
-  return {
-      options.binaries / "evald",
-      {"agent", "--socket", (options.state_dir / kAgentSocket).string(), "--root",
-       options.state_dir.string(), "--staging-root", options.staging_root.string(), "--devices",
-       Join(options.devices, ","), "--metric-processes", std::to_string(options.metric_processes),
-       "--sandbox", ToJson(options.sandbox).dump(), "--task-code", ToJson(options.task_code).dump(),
-       "--judge-cache", (options.cache_dir / kJudgeCache).string(),
-       "--linger", fmt::format("{}", options.linger_s), "--log-level", options.log_level},
-      options.state_dir};
+  return {options.binaries / "evald",
+          {"agent",
+           "--socket",
+           (options.state_dir / kAgentSocket).string(),
+           "--root",
+           options.state_dir.string(),
+           "--staging-root",
+           options.staging_root.string(),
+           "--devices",
+           Join(options.devices, ","),
+           "--metric-processes",
+           std::to_string(options.metric_processes),
+           "--sandbox",
+           ToJson(options.sandbox).dump(),
+           "--task-code",
+           ToJson(options.task_code).dump(),
+           "--judge-cache",
+           (options.cache_dir / kJudgeCache).string(),
+           "--linger",
+           fmt::format("{}", options.linger_s),
+           "--log-level",
+           options.log_level},
+          options.state_dir};
 }
 
 }  // namespace

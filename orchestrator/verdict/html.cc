@@ -224,8 +224,8 @@ std::string VerdictHtml(const Verdict& verdict, const Json& results,
       text += fmt::format("<li>{}</li>", Html(problem));
     text += "</ul>\n";
   }
-  return text + Gates(verdict) + ComparisonsHtml(verdict) + Results(results) + Judges(results) + Examples(examples) +
-         "</main>\n</body>\n</html>\n";
+  return text + Gates(verdict) + ComparisonsHtml(verdict) + Results(results) + Judges(results) +
+         Examples(examples) + "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace evald

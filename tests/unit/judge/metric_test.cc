@@ -59,15 +59,15 @@ TEST(JudgeMetric, RendersTheDocumentAndTheResponse) {
       RubricArguments({{"prompt", "{{question}} {{response}} {{target}} {{doc.other}}"}});
   std::vector<std::string> bodies;
   Json detail;
-  EXPECT_EQ(Judged(
-                arguments, "Since.", &detail, [](const std::string&) { return "Score: 8"; },
-                &bodies),
-            8);
+  EXPECT_EQ(
+      Judged(
+          arguments, "Since.", &detail, [](const std::string&) { return "Score: 8"; }, &bodies),
+      8);
   ASSERT_EQ(bodies.size(), 1u);
   EXPECT_THAT(bodies[0], HasSubstr("Why? Since. So. Because."));
-  EXPECT_EQ(detail, (Json{{{"judge", "judge"},
-                           {"answers", {{{"score", 8.0}, {"answer", "Score: 8"},
-                                         {"attempts", 1}}}}}}));
+  EXPECT_EQ(detail,
+            (Json{{{"judge", "judge"},
+                   {"answers", {{{"score", 8.0}, {"answer", "Score: 8"}, {"attempts", 1}}}}}}));
 }
 
 // A judge that always prefers the first answer is no judge: both orders are asked.
@@ -84,8 +84,7 @@ TEST(JudgeMetric, APairIsAskedInBothOrders) {
   EXPECT_EQ(Judged(PairArguments(), "Since.", &detail, honest), 1);
   EXPECT_EQ(Judged(PairArguments({{"disagreement", "tie"}}), "Since.", &detail,
                    [](const std::string& body) {
-                     return body.find("A: Since.") != std::string::npos ? "Better: A"
-                                                                        : "Better: C";
+                     return body.find("A: Since.") != std::string::npos ? "Better: A" : "Better: C";
                    }),
             0.5);
 }

@@ -24,10 +24,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 Script Says(const std::string& text, int tokens_in = 10, int tokens_out = 3) {
-  const Json body = {{"choices", {{{"message", {{"role", "assistant"}, {"content", text}}},
-                                   {"finish_reason", "stop"}}}},
-                     {"usage",
-                      {{"prompt_tokens", tokens_in}, {"completion_tokens", tokens_out}}}};
+  const Json body = {
+      {"choices",
+       {{{"message", {{"role", "assistant"}, {"content", text}}}, {"finish_reason", "stop"}}}},
+      {"usage", {{"prompt_tokens", tokens_in}, {"completion_tokens", tokens_out}}}};
   return Answer(200, ToLine(body));
 }
 
@@ -85,13 +85,12 @@ TEST_F(PanelTest, AsksForAChatCompletion) {
   ASSERT_EQ(requests().size(), 1u);
   EXPECT_THAT(requests()[0], HasSubstr("POST /v1/chat/completions HTTP/1.1"));
   EXPECT_THAT(requests()[0], Not(HasSubstr("Authorization")));
-  EXPECT_EQ(BodyOf(requests()[0]),
-            (Json{{"model", "a-judge"},
-                  {"messages", {{{"role", "user"}, {"content", "Good?"}}}},
-                  {"max_tokens", 64},
-                  {"temperature", 0.0},
-                  {"seed", 1236},
-                  {"response_format", {{"type", "text"}}}}));
+  EXPECT_EQ(BodyOf(requests()[0]), (Json{{"model", "a-judge"},
+                                         {"messages", {{{"role", "user"}, {"content", "Good?"}}}},
+                                         {"max_tokens", 64},
+                                         {"temperature", 0.0},
+                                         {"seed", 1236},
+                                         {"response_format", {{"type", "text"}}}}));
   EXPECT_EQ(panel->Usage(), (JudgeUsage{.requests = 1, .tokens_in = 10, .tokens_out = 3}));
 }
 

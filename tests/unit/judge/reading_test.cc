@@ -51,9 +51,8 @@ TEST(Reading, APatternFindsTheLastNumber) {
 TEST(Reading, ANumberAtTheEndOfACutAnswerDoesNotCount) {
   EXPECT_THAT(WhyNone(Rubric(), "Score: 1", true), HasSubstr("cut off amid the verdict"));
   EXPECT_EQ(ReadVerdict(Rubric(), Text("Score: 1. Since it", true), false).score, 1);
-  const JudgeSpec letters = Rubric({{"range", nullptr},
-                                    {"pattern", "([AB])"},
-                                    {"choices", {{"A", 1}, {"B", 0}}}});
+  const JudgeSpec letters =
+      Rubric({{"range", nullptr}, {"pattern", "([AB])"}, {"choices", {{"A", 1}, {"B", 0}}}});
   EXPECT_EQ(ReadVerdict(letters, Text("A", true), false).score, 1) << "of max_tokens: 1";
 }
 
@@ -99,9 +98,9 @@ TEST(Reading, VotesAreAMeanOrTheMostFrequent) {
 }
 
 TEST(CompletionText, IsReadFromTheFormsThatServersUse) {
-  const Completion plain = ReadCompletion(
-      R"({"choices":[{"message":{"content":"x"},"finish_reason":"length"}],)"
-      R"("usage":{"prompt_tokens":7,"completion_tokens":2}})");
+  const Completion plain =
+      ReadCompletion(R"({"choices":[{"message":{"content":"x"},"finish_reason":"length"}],)"
+                     R"("usage":{"prompt_tokens":7,"completion_tokens":2}})");
   EXPECT_EQ(plain.text, "x");
   EXPECT_TRUE(plain.cut);
   EXPECT_EQ(plain.tokens_in, 7);

@@ -36,8 +36,8 @@ TEST(JudgeSpec, APairHasThreeChoices) {
   EXPECT_FALSE(spec.differ_is_tie);
   const std::vector<std::pair<std::string, double>> expected = {{"A", 1}, {"B", 0}, {"C", 0.5}};
   EXPECT_EQ(spec.choices, expected);
-  const JudgeSpec own = Pair({{"choices", {{"first", "a"}, {"second", "b"}}},
-                              {"disagreement", "tie"}});
+  const JudgeSpec own =
+      Pair({{"choices", {{"first", "a"}, {"second", "b"}}}, {"disagreement", "tie"}});
   EXPECT_TRUE(own.differ_is_tie);
   EXPECT_EQ(own.choices[1].first, "second");
   EXPECT_EQ(own.choices[1].second, 0);

@@ -75,10 +75,11 @@ class JudgedJob : public ::testing::Test {
     job.generations = scratch_.path() / "generations.jsonl";
     job.file = scratch_.path() / ("scores" + std::to_string(first) + ".jsonl");
     job.run = "run-1";
-    job.judge = {{"base_url", server_->url("/v1")}, {"model", "m"}, {"concurrency", 4},
-                 {"retries", 0}};
-    return RunJob(job, [] { return nullptr; }, nullptr, stop_, &count_, done, time,
-                  scratch_.path() / "judge");
+    job.judge = {
+        {"base_url", server_->url("/v1")}, {"model", "m"}, {"concurrency", 4}, {"retries", 0}};
+    return RunJob(
+        job, [] { return nullptr; }, nullptr, stop_, &count_, done, time,
+        scratch_.path() / "judge");
   }
 
   // The answers that are kept.

@@ -68,8 +68,8 @@ RunMachine Judged(int64_t documents) {
     const TrialLease lease = *machine.LeaseTrial("w"_p, 0);
     for (const LeasedSlice& slice : lease.slices) {
       machine.SliceReported("w"_p, lease.trial, lease.attempt, slice.task, slice.documents);
-      machine.GenerationsCommitted(slice.task, List(slice.documents),
-                                   FileOf(machine, lease, slice), lease.trial, lease.attempt);
+      machine.GenerationsCommitted(slice.task, List(slice.documents), FileOf(machine, lease, slice),
+                                   lease.trial, lease.attempt);
     }
     machine.TrialDone("w"_p, lease.trial, lease.attempt);
   }
