@@ -50,7 +50,7 @@ class ProcessResults {
 /// Chooses by the task's output_type. Throws Error(kInput) for a metric, argument or function that
 /// is unknown or not supported, with the nearest known one.
 std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner,
-                                                   TaskCode* code, JudgePanel* judge);
+                                                   TaskCode* code, JudgePanel* judge = nullptr);
 
 /// The parts of MakeProcessResults: score_code.cc, score_generation.cc, score_likelihood.cc and
 /// score_choice.cc.
