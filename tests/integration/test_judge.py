@@ -52,11 +52,15 @@ class JudgeCase(EvaldCase):
         self.addCleanup(server.close)
         return server
 
-    def config(self, url, judge=None, **changes):
-        settings = {"base_url": url, "model": "a-judge", "concurrency": 4, "timeout_s": 20, **(judge or {})}
+    def config(self, url, judge=None, whole=False, **changes):
+        """An eval.yaml whose judge is at `url`, with `judge` in place of its settings, or of all of them."""
+        settings = judge if whole else {"base_url": url, "model": "a-judge", "concurrency": 4, "timeout_s": 20, **(judge or {})}
         options = {"tasks": ["essays"], "judge": settings, "output": {"dir": "runs", "name": "r"},
                    "engine": {"name": "emulated", "delay_ms": 0, "concurrency": 8}}
         return self.write_config(**{**options, **changes})
+
+    def score_lines(self):
+        return [json.loads(line) for path in self.only_run().glob("scores/essays/*.jsonl") for line in path.read_text().splitlines()]
 
 
 class Judged(JudgeCase):
@@ -82,7 +86,7 @@ class Judged(JudgeCase):
         for path in self.folder.rglob("*"):
             if path.is_file():
                 self.assertNotIn(b"a-secret-key", path.read_bytes(), path)
-        lines = [json.loads(line) for path in self.only_run().glob("scores/essays/*.jsonl") for line in open(path)]
+        lines = self.score_lines()
         self.assertEqual(len(lines), self.DOCUMENTS)
         self.assertIn("The answer is fine", lines[0]["detail"]["none"][0]["answers"][0]["answer"])
         # Another run finds the answers, and says so.
@@ -280,7 +284,7 @@ class Refused(JudgeCase):
         for metric, changes, message in cases:
             with self.subTest(message):
                 self.task(metric)
-                config = self.config("http://127.0.0.1:9/v1", **changes)
+                config = self.config("http://127.0.0.1:9/v1", whole="judge" in changes, **changes)
                 for command in ("validate", "run"):
                     done = self.evald(command, config, "--quiet")
                     self.assertEqual(done.returncode, 2, done.stderr)
@@ -324,8 +328,7 @@ class Endpoint(JudgeCase):
             self.assertGreaterEqual(usage["requests"], self.DOCUMENTS)
             self.assertGreater(usage["tokens_in"], 10 * self.DOCUMENTS)
             self.assertGreater(usage["tokens_out"], self.DOCUMENTS)
-            details = [json.loads(line)["detail"]["none"][0]["answers"][0]
-                       for path in self.only_run().glob("scores/essays/*.jsonl") for line in open(path)]
+            details = [line["detail"]["none"][0]["answers"][0] for line in self.score_lines()]
             self.assertTrue(any("unparsed" not in detail for detail in details), details)
             for detail in details:
                 found = re.findall("#### ([0-9]+)", detail["answer"])
