@@ -4,8 +4,12 @@ import hashlib
 import http.server
 import json
 import re
+import socket
+import struct
 import threading
 import time
+
+RESET = b"RESET"  # the connection is reset in place of an answer
 
 
 class JudgeServer:
@@ -41,6 +45,7 @@ class JudgeServer:
                         outer.under_way -= 1
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.handle_error = lambda *arguments: None  # a client that was killed resets its connections
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -59,6 +64,11 @@ class JudgeServer:
             self.paths.add(handler.path)
             self.keys.add(handler.headers.get("Authorization"))
         said = self.answer(self, number, call)
+        if said is RESET:
+            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            handler.connection.close()
+            handler.close_connection = True
+            return
         if isinstance(said, bytes):
             handler.wfile.write(said)
             handler.wfile.flush()

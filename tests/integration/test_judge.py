@@ -7,7 +7,7 @@ import unittest
 import unittest.mock
 
 from evald_case import QUICKSTART, SOURCE, EvaldCase
-from judge_server import JudgeServer, hang
+from judge_server import RESET, JudgeServer, hang
 from service_case import ServiceCase, answer_to
 
 TASK = {
@@ -104,7 +104,7 @@ class Judged(JudgeCase):
             return {1: "I like it.", 2: "<!doctype html><html>Score</html>", 3: "", 4: (429, "{}"), 5: (500, "oops"),
                     6: lambda: hang(8), 7: "x" * (5 << 20), 8: b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{",
                     9: (200, "<html>Sign in</html>"), 10: (200, ""), 11: b"no HTTP at all\r\n\r\n", 12: "Score: 77",
-                    13: (200, "{\"choices\": []}"), 14: (408, ""), 15: b""}.get(number, "Score: 5")
+                    13: (200, "{\"choices\": []}"), 14: (408, ""), 15: b"", 16: RESET}.get(number, "Score: 5")
 
         def play(server, number, call):
             said = answer(server, number, call)
@@ -113,7 +113,7 @@ class Judged(JudgeCase):
         server = self.play(play)
         self.task({"match": "last"})
         document = self.run_done(self.config(server.url, {"timeout_s": 4}))
-        bad = range(1, 16)
+        bad = range(1, 17)
         self.assertAlmostEqual(document["results"]["essays"]["judge,none"],
                                mean(score(n) if n in bad else 5 for n in range(self.DOCUMENTS)))
         self.assertTrue(all(server.documents[n] == (2 if n in bad else 1) for n in range(self.DOCUMENTS)), server.documents)
@@ -223,7 +223,8 @@ class Judged(JudgeCase):
         self.task()
         with open(self.folder / "generations.jsonl", "w") as out:
             for n in range(self.DOCUMENTS):
-                out.write(json.dumps({"doc_id": n, "idx": 0, "repeat": 0, "text": "Because.", "finish": "stop"}) + "\n")
+                out.write(json.dumps({"doc_id": n, "idx": 0, "repeat": 0, "text": "Because.", "finish": "stop",
+                                      "tokens_in": 1, "tokens_out": 1, "truncated": 0}) + "\n")
         arguments = ["score", "--task", "essays", "--task-dir", self.tasks, "--generations", self.folder / "generations.jsonl", "--json"]
         with unittest.mock.patch.dict(os.environ, XDG_CACHE_HOME=str(self.folder / "xdg")):
             self.assertIn("no judge is configured", self.evald(*arguments).stderr)
