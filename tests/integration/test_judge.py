@@ -218,6 +218,17 @@ class Judged(JudgeCase):
         refused = self.evald("run", self.config(one.url, {"model": "c-judge", "temperature": 0.5}, tasks=tasks), "--resume", "--quiet")
         self.assertEqual(refused.returncode, 2, refused.stderr)
 
+    def test_verdicts_of_different_judges_are_not_compared(self):
+        server = self.play(good)
+        self.task()
+        for name, model in (("a", "one"), ("b", "one"), ("c", "another")):
+            self.run_done(self.config(server.url, {"model": model}, output={"dir": "runs", "name": name}))
+        runs = self.folder / "runs"
+        same = self.evald("compare", runs / "a", runs / "b")
+        self.assertNotIn("judges differ", same.stdout + same.stderr)
+        other = self.evald("compare", runs / "a", runs / "c")
+        self.assertIn("the judges differ: 'another' and 'one'", other.stdout + other.stderr)
+
     def test_generations_of_elsewhere_are_judged(self):
         server = self.play(good)
         self.task()
