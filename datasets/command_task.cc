@@ -41,6 +41,7 @@ void Write(const LeafTask::State& task, PreparedTaskWriter* writer) {
 std::shared_ptr<LeafTask::State> CommandTaskOf(const TaskRequest& request) {
   auto state = std::make_shared<LeafTask::State>();
   state->command = request.command;
+  state->request = request.name;
   TaskConfig& config = state->config;
   config.name = config.alias = request.name;
   config.where = request.where;

@@ -184,7 +184,8 @@ void GroupBuilder::Add(const TaskRequest& request) {
 void GroupBuilder::RefuseOtherSettings(const TaskRequest& one, const TaskRequest& other) const {
   const auto settings = [](const TaskRequest& of) {
     return std::tie(of.limit, of.limit_total, of.limit_share, of.num_fewshot, of.repeats, of.sample_metrics,
-                    of.generation_kwargs, of.enable_thinking, of.think_end, of.metadata);
+                    of.generation_kwargs, of.enable_thinking, of.think_end, of.metadata,
+                    of.judge);
   };
   if (settings(one) == settings(other)) return;
   throw Error(ErrorKind::kUsage,
@@ -292,6 +293,7 @@ std::string GroupBuilder::BuildTask(const YamlMapping& yaml, const std::string& 
   auto state = std::make_shared<LeafTask::State>();
   state->config = ParseTaskConfig(merged, path);
   ApplyThinking(state.get());
+  state->request = asking_;
   const std::string name = state->config.name;
   const auto [asked, added] = asked_by_.emplace(name, asking_);
   if (!added) {

@@ -19,6 +19,7 @@ struct LeafTask::State {
   std::optional<double> limit_share;  ///< in place of `limit`: a share of its documents, rounded up
   std::optional<bool> enable_thinking;
   ThinkEnd think_end;
+  std::string request;  ///< the name by which the run asked for it: its own, a group's or a tag's
 };
 
 /// The task's definition from its configuration alone.

@@ -609,6 +609,8 @@ bool IsPrepared(const fs::path& folder) {
   }
 }
 
+const std::string& RequestOf(const LeafTask& task) { return task.state->request; }
+
 TaskDefinition DefineTask(const LeafTask& task) { return DefinitionOf(*task.state); }
 
 TaskDefinition DescribeTask(const LeafTask& task, const PrepareOptions& options) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "base/names.h"
@@ -461,6 +462,7 @@ class ConfigReader {
                                spec.metric));
     }
     const Metric* known = FindMetric(spec.metric);
+    if (spec.metric == kJudgeName && spec.function.empty()) ReadJudge(section, &spec);
     std::string aggregation;
     if (IsFunction(section.At("aggregation"), &aggregation)) {
       spec.aggregation = std::string(kFunctionTag) + aggregation;
@@ -481,12 +483,38 @@ class ConfigReader {
     if (!config_.process_results.empty()) return spec;
     for (const auto& item : value.items()) {
       const std::string& key = item.key();
+      const bool of_judge = key == "name" && spec.function == kJudgeFunction;
       if (key != "metric" && key != "aggregation" && key != "higher_is_better" &&
-          key != "hf_evaluate") {
+          key != "hf_evaluate" && !of_judge) {
         spec.kwargs[key] = item.value();
       }
     }
     return spec;
+  }
+
+  // evald's own metric. Its other keys are read where it is made (metrics/judge/spec.h).
+  void ReadJudge(const Section& section, MetricSpec* spec) const {
+    if (config_.output_type != "generate_until") {
+      section.Fail("metric", fmt::format("the metric 'judge' needs answers that are generated; the "
+                                         "output_type is {}",
+                                         config_.output_type));
+    }
+    if (!config_.process_results.empty()) {
+      section.Fail("metric",
+                   "the metric 'judge' stands beside process_results, whose values take the place "
+                   "of metrics");
+    }
+    spec->function = kJudgeFunction;
+    spec->metric = section.Text("name", kJudgeName);
+    const bool plain = std::all_of(spec->metric.begin(), spec->metric.end(), [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+    });
+    constexpr size_t kNameBytesMax = 100;
+    if (!plain || spec->metric.empty() || spec->metric.size() > kNameBytesMax) {
+      section.Fail("name", fmt::format("the metric's name is '{}', expected 1 to {} letters, "
+                                       "digits, '_', '-' and '.'",
+                                       spec->metric, kNameBytesMax));
+    }
   }
 
   void ReadFilters() {

@@ -38,6 +38,7 @@ struct TaskRequest {
   /// score log-likelihoods are refused
   std::optional<bool> enable_thinking = std::nullopt;
   ThinkEnd think_end = {};  ///< where the thinking in answers ends; default: there is none
+  Json judge = nullptr;     ///< in place of the run's settings of the judge; null: none
   /// The task is this command, not one of a file. The other values are then absent.
   std::optional<CommandSpec> command = std::nullopt;
   Json metadata = Json();  ///< merged over the task's own; null: none
@@ -133,6 +134,9 @@ class TaskRegistry {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// The name by which the run asked for the task: its own, a group's or a tag's.
+const std::string& RequestOf(const LeafTask& task);
 
 /// The task's definition from its file alone: no documents are counted, and each is taken to have
 /// one target and one context.

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
+#include "metrics/judged_job.h"
 #include "metrics/line_index.h"
 #include "metrics/process_results.h"
 #include "metrics/scorer.h"
@@ -66,7 +67,8 @@ bool NeedsCode(const TaskDefinition& task) {
   if (task.unsafe_code) return true;
   if (task.command) return false;  // the program has run already
   for (const MetricSpec& metric : task.metrics) {
-    if (!metric.function.empty() && !IsOwnFunction(metric.function)) return true;
+    const bool runs = !metric.function.empty() && metric.function != kJudgeFunction;
+    if (runs && !IsOwnFunction(metric.function)) return true;
   }
   return false;
 }
@@ -77,12 +79,40 @@ void UseCacheOf(const std::filesystem::path& prepared, MathComparer* math) {
   if (tasks.filename() == "prepared") math->KeepIn(tasks.parent_path());
 }
 
+// The panel for a task with a judge; else null.
+std::unique_ptr<JudgePanel> PanelFor(const protocol::Job& job, const TaskDefinition& task,
+                                     const std::filesystem::path& judge_cache) {
+  if (!UsesJudge(task)) return nullptr;
+  if (job.judge.is_null())
+    throw Error(ErrorKind::kInternal, fmt::format("task '{}': no judge is named", job.task));
+  return std::make_unique<JudgePanel>(
+      JudgeSettingsFromJson(job.judge, fmt::format("the judge of task '{}'", job.task)),
+      JudgePanel::Place{judge_cache, job.run, job.task});
+}
+
+// Scores one document after the other.
+bool ScoreInOrder(const protocol::Job& job, const JudgedWork& work, const std::atomic<bool>& stop,
+                  std::atomic<int64_t>* done, protocol::JobDone* result) {
+  const int64_t begun_us = MonotonicMicros();
+  for (int64_t document = job.first; document < job.end; ++document) {
+    if (stop) return false;
+    if (document > job.first && MonotonicMicros() - begun_us >= work.time.count()) {
+      result->end = document;
+      break;
+    }
+    work.append(work.line(document));
+    FailPoint("metric.after_line");
+    ++*done;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
             const TaskCodeSource& task_code, const std::atomic<bool>& stop,
             std::atomic<int64_t>* done, protocol::JobDone* result, std::chrono::microseconds time,
-            MathComparer* math) {
+            MathComparer* math, const std::filesystem::path& judge_cache) {
   const double begun = CpuSeconds();
   const int64_t begun_us = MonotonicMicros();
   const PreparedTask prepared = Reading([&] { return PreparedTask(job.prepared); });
@@ -94,32 +124,36 @@ bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
                             job.task, prepared.document_count()));
   }
   if (math != nullptr) UseCacheOf(job.prepared, math);
+  const std::unique_ptr<JudgePanel> panel = PanelFor(job, task, judge_cache);
   const Scorer scorer(task, NeedsCode(task) ? code_runner() : nullptr,
-                      task_code ? task_code(prepared) : nullptr, math);
+                      task_code ? task_code(prepared) : nullptr, math, panel.get());
   if (!job.hash.empty()) CheckHash(job.generations, job.hash);
   const GenerationReader generations =
       Reading([&] { return GenerationReader(job.generations, job.first, job.end); });
   PendingFile scores(job.file);
   result->end = 0;
-  for (int64_t doc_id = job.first; doc_id < job.end; ++doc_id) {
-    if (stop) {
-      scores.Discard();
-      return false;
-    }
-    if (doc_id > job.first && MonotonicMicros() - begun_us >= time.count()) {
-      result->end = doc_id;
-      break;
-    }
+  JudgedWork work;
+  work.time = time;
+  work.line = [&](int64_t doc_id) {
     const PreparedDocument document = Reading([&] { return prepared.Document(doc_id); });
     const int requests = scorer.Requests(document);
     RequireShortAnswers(job, doc_id, generations.Bytes(doc_id));
     auto answers = Reading([&] { return generations.Read(doc_id, requests, prepared.repeats()); });
-    const std::string line = ToLine(ToJson(scorer.Score(document, std::move(answers))));
+    ScoredDocument score = scorer.Score(document, std::move(answers));
+    if (panel) score.judge = panel->Usage();
+    std::string line = ToLine(ToJson(score));
     if (line.size() > kScoreBytesMax) RefuseLongScore(job, doc_id);
+    return line;
+  };
+  work.append = [&](const std::string& line) {
     scores.Append(line);
     scores.Append("\n");
-    FailPoint("metric.after_line");
-    ++*done;
+  };
+  const bool whole = panel ? ScoreJudged(job, work, panel.get(), stop, done, result)
+                           : ScoreInOrder(job, work, stop, done, result);
+  if (!whole) {
+    scores.Discard();
+    return false;
   }
   scores.Commit();
   result->job = job.job;

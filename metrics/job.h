@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 
 #include "metrics/math_comparer.h"
@@ -31,9 +32,14 @@ using TaskCodeSource = std::function<TaskCode*(const PreparedTask& prepared)>;
 /// again anywhere, kInfrastructure if another try may succeed (a missing generation, a full disk, a
 /// broken sandbox). `math` compares answers of mathematics; null where no task needs that. Its
 /// verdicts are kept in the cache that the prepared task lies in.
+///
+/// If a judge rates the task's answers, it is asked as `job.judge` says, and its answers are kept
+/// in the folder `judge_cache` (metrics/judge/). A document that cannot be judged has no line
+/// (JobDone::unscored).
 bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
             const TaskCodeSource& task_code, const std::atomic<bool>& stop,
             std::atomic<int64_t>* done, protocol::JobDone* result,
-            std::chrono::microseconds time = kJobTime, MathComparer* math = nullptr);
+            std::chrono::microseconds time = kJobTime, MathComparer* math = nullptr,
+            const std::filesystem::path& judge_cache = {});
 
 }  // namespace evald

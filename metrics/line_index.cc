@@ -163,7 +163,7 @@ ScoredDocument ScoreReader::ReadNumbers(int64_t doc_id) const {
   JsonWalk walk(&text, index_.Where(line));
   Json numbers = Json::object();
   walk.Members(walk.Value({0, line.bytes}), [&](const std::string& key, TextSpan value) {
-    if (key == "doc_id") numbers[key] = walk.Parse(value, kNumbersBytesMax);
+    if (key == "doc_id" || key == "judge") numbers[key] = walk.Parse(value, kNumbersBytesMax);
     if (key != "filters") return;
     numbers[key] = Json::array();
     walk.Items(value, [&](TextSpan filter) {

@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   app.AddOption("--id", &options.id, "what the agent calls this process").Required();
   app.AddOption("--sandbox", &sandbox, "limits on code that is run, as JSON");
   app.AddOption("--task-code", &task_code, "how Python code of task files is run, as JSON");
+  app.AddOption("--judge-cache", &options.judge_cache, "a folder for the answers of judges");
   app.AddOption("--parent", &parent, "process id of the agent, whose end ends this process");
   app.AddOption("--log-level", &log_level, "trace, debug, info, warn, error or off");
   if (const int status = app.ParseOrStatus(argc, argv); status >= 0) return status;

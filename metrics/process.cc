@@ -182,8 +182,8 @@ class Session {
   std::thread receiver_;
 };
 
-void Serve(const protocol::Job& job, Sandbox* sandbox, TaskCodes* codes, MathComparer* math,
-           Session* session) {
+void Serve(const protocol::Job& job, const MetricProcessOptions& options, Sandbox* sandbox,
+           TaskCodes* codes, MathComparer* math, Session* session) {
   const int64_t begin = MonotonicMicros();
   FailPoint("metric.job_taken");
   try {
@@ -191,7 +191,7 @@ void Serve(const protocol::Job& job, Sandbox* sandbox, TaskCodes* codes, MathCom
     if (!RunJob(
             job, [sandbox] { return sandbox->Get(); },
             [codes](const PreparedTask& prepared) { return codes->For(prepared); }, session->stop,
-            &session->done, &result, kJobTime, math)) {
+            &session->done, &result, kJobTime, math, options.judge_cache)) {
       return;
     }
     session->Send(
@@ -245,7 +245,7 @@ int RunMetricProcessOn(protocol::Channel* channel, const MetricProcessOptions& o
   hello.engine = sandbox.Isolation();
   Session session(channel, hello);
   while (const std::optional<protocol::Job> job = session.Next(idle))
-    Serve(*job, &sandbox, &codes, &math, &session);
+    Serve(*job, options, &sandbox, &codes, &math, &session);
   if (!session.lost()) return 0;
   log::Error("the agent is gone; this metric process ends");
   return static_cast<int>(ExitStatus::kIncomplete);

@@ -15,6 +15,7 @@ struct MetricProcessOptions {
   std::filesystem::path socket;  ///< the agent's Unix socket
   SandboxOptions sandbox;
   TaskCodeOptions task_code;
+  std::filesystem::path judge_cache;  ///< answers of judges (metrics/judge/answer_cache.h)
 };
 
 /// The memory that a metric process may take, without its sandboxed programs. If scoring takes

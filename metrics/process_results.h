@@ -16,6 +16,8 @@
 
 namespace evald {
 
+class JudgePanel;
+
 /// The metrics of one document under one filter, from the filtered responses of its requests, as in
 /// ConfigurableTask.process_results of lm_eval 0.4.13 (api/task.py).
 class ProcessResults {
@@ -52,7 +54,8 @@ class ProcessResults {
 /// Chooses by the task's output_type. Throws Error(kInput) for a metric, argument or function that
 /// is unknown or not supported, with the nearest known one.
 std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner,
-                                                   TaskCode* code, MathComparer* math = nullptr);
+                                                   TaskCode* code, MathComparer* math = nullptr,
+                                                   JudgePanel* judge = nullptr);
 
 /// The parts of MakeProcessResults: score_code.cc, score_task.cc (functions of lm_eval's tasks that
 /// are built in), score_generation.cc, score_likelihood.cc and score_choice.cc.
@@ -61,7 +64,8 @@ std::unique_ptr<ProcessResults> MakeTaskResults(const TaskDefinition& task,
                                                 const TaskResults& results);
 std::unique_ptr<ProcessResults> MakeGenerationResults(const TaskDefinition& task,
                                                       CodeRunner* runner, TaskCode* code = nullptr,
-                                                      MathComparer* math = nullptr);
+                                                      MathComparer* math = nullptr,
+                                                      JudgePanel* judge = nullptr);
 std::unique_ptr<ProcessResults> MakeLikelihoodResults(const TaskDefinition& task);
 std::unique_ptr<ProcessResults> MakeRollingResults(const TaskDefinition& task);
 std::unique_ptr<ProcessResults> MakeMultipleChoiceResults(const TaskDefinition& task);

@@ -8,12 +8,14 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/filter_support.h"
+#include "metrics/judge/metric.h"
 #include "metrics/line_index.h"
 #include "metrics/math_metric.h"
 #include "metrics/own_metrics.h"
 #include "metrics/process_results.h"
 #include "metrics/scoring/answer_error.h"
 #include "metrics/scoring/metrics.h"
+#include "metrics/scoring/score_number.h"
 #include "python/value.h"
 
 namespace evald {
@@ -21,12 +23,17 @@ namespace {
 
 class GenerateUntil : public ProcessResults {
  public:
-  GenerateUntil(const TaskDefinition& task, CodeRunner* runner, TaskCode* code, MathComparer* math)
+  GenerateUntil(const TaskDefinition& task, CodeRunner* runner, TaskCode* code, MathComparer* math,
+                JudgePanel* judge)
       : several_(task.multiple_target) {
     const OutputType& type = OutputTypeOf(task.output_type);
     for (const MetricSpec& spec : task.metrics) {
       if (IsOwnMetric(task, spec)) {
         AddOwn(task, spec, code);
+        continue;
+      }
+      if (spec.function == kJudgeFunction) {
+        AddJudge(task, spec, judge);
         continue;
       }
       const TextRule& rule = *ServedMetric(spec, type).text;
@@ -57,6 +64,7 @@ class GenerateUntil : public ProcessResults {
   std::vector<std::string> Metrics() const override { return names_; }
 
   void Check(const PreparedDocument& document) const override {
+    for (const std::shared_ptr<const JudgeMetric>& judge : judges_) judge->Check(document);
     if (!document.choices.is_null()) {
       ChoiceText(document);
     } else if (several_ && !takes_any_) {
@@ -88,7 +96,7 @@ class GenerateUntil : public ProcessResults {
     Json metrics = Json::object();
     Json kept = Json::object();
     for (size_t i = 0; i < scorers_.size(); ++i) {
-      scorers_[i](answer, {&metrics, detail, &kept, fallbacks});
+      scorers_[i](answer, {document, &metrics, detail, &kept, fallbacks});
       // The harness leaves the list that it made for exact_match to the metrics behind it.
       if (repeats_answer_[i]) answer.result = Json(answer.gold.size(), answer.result);
     }
@@ -99,6 +107,7 @@ class GenerateUntil : public ProcessResults {
 
  private:
   struct Outcome {
+    const PreparedDocument& document;
     Json* metrics;
     Json* detail;
     Json* python;
@@ -121,6 +130,34 @@ class GenerateUntil : public ProcessResults {
         [scorer = MakeMathMetric(spec, math)](const TextAnswer& answer, const Outcome& out) {
           scorer(answer, out.metrics, out.fallbacks);
         });
+    repeats_answer_.push_back(false);
+    names_.push_back(spec.metric);
+  }
+
+  // Scores the answer alone: a list of targets is the template's, and other metrics may follow.
+  void AddJudge(const TaskDefinition& task, const MetricSpec& spec, JudgePanel* judge) {
+    const auto same =
+        std::count_if(task.metrics.begin(), task.metrics.end(),
+                      [&](const MetricSpec& other) { return other.metric == spec.metric; });
+    if (same > 1) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("metric_list has {} metrics with the name '{}'", same, spec.metric),
+                  "give the judge another 'name'");
+    }
+    if (task.unsafe_code) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("the metric '{}' stands beside metrics that run programs, which "
+                              "would run again whenever the judge has answered",
+                              spec.metric),
+                  "make a task of its own with the judge");
+    }
+    judges_.push_back(std::make_shared<const JudgeMetric>(spec, judge));
+    scorers_.push_back([metric = judges_.back()](const TextAnswer& answer, const Outcome& out) {
+      const Json& target = out.document.choices.is_null() ? out.document.target : answer.gold;
+      // While the judge is asked, the document's score counts nothing.
+      (*out.metrics)[metric->spec().name] =
+          NumberToScore(metric->Score(out.document, target, answer.result, out.detail).value_or(0));
+    });
     repeats_answer_.push_back(false);
     names_.push_back(spec.metric);
   }
@@ -189,14 +226,15 @@ class GenerateUntil : public ProcessResults {
   std::vector<bool> repeats_answer_;  ///< by scorer
   std::vector<std::pair<const TextRule*, MetricSpec>> rules_;
   std::vector<std::string> names_;
+  std::vector<std::shared_ptr<const JudgeMetric>> judges_;
 };
 
 }  // namespace
 
 std::unique_ptr<ProcessResults> MakeGenerationResults(const TaskDefinition& task,
                                                       CodeRunner* runner, TaskCode* code,
-                                                      MathComparer* math) {
-  return std::make_unique<GenerateUntil>(task, runner, code, math);
+                                                      MathComparer* math, JudgePanel* judge) {
+  return std::make_unique<GenerateUntil>(task, runner, code, math, judge);
 }
 
 }  // namespace evald

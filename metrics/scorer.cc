@@ -12,6 +12,7 @@
 #include "evald/task_limits.h"
 #include "metrics/filter_support.h"
 #include "metrics/filters.h"
+#include "metrics/judge/panel.h"
 #include "metrics/own_metrics.h"
 #include "metrics/process_results.h"
 #include "metrics/sample_scores.h"
@@ -83,7 +84,8 @@ void CheckFirstStep(const TaskDefinition& task, const FilterPipeline& pipeline) 
 }  // namespace
 
 std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner,
-                                                   TaskCode* code, MathComparer* math) {
+                                                   TaskCode* code, MathComparer* math,
+                                                   JudgePanel* judge) {
   if (!task.process_results.empty()) {
     if (const TaskResults* known = FindTaskResults(task.process_results))
       return MakeTaskResults(task, *known);
@@ -94,7 +96,7 @@ std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, C
         "or --allow-task-code (docs/task-code.md); built in are ");
   }
   const std::string_view type = OutputTypeOf(task.output_type).name;
-  if (type == "generate_until") return MakeGenerationResults(task, runner, code, math);
+  if (type == "generate_until") return MakeGenerationResults(task, runner, code, math, judge);
   if (type == "loglikelihood") return MakeLikelihoodResults(task);
   if (type == "loglikelihood_rolling") return MakeRollingResults(task);
   return MakeMultipleChoiceResults(task);
@@ -199,7 +201,8 @@ struct Scorer::State {
   }
 };
 
-Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code, MathComparer* math)
+Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code, MathComparer* math,
+               JudgePanel* judge)
     : state_(std::make_unique<State>()) {
   state_->task = task.name;
   try {
@@ -218,7 +221,7 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code, M
       throw Error(ErrorKind::kInput,
                   "there is no filter pipeline; the default is 'none' with take_first");
     }
-    state_->process = MakeProcessResults(task, runner, code, math);
+    state_->process = MakeProcessResults(task, runner, code, math, judge);
     if (!task.sample_metrics.empty()) state_->samples.emplace(task, state_->process->Metrics());
     if (!task.process_results.empty()) return;  // the function gives values of any form
     for (const MetricSpec& spec : task.metrics) {
@@ -272,6 +275,8 @@ ScoredDocument Scorer::Score(const PreparedDocument& document,
       score.detail[chain.name()] = std::move(detail);
     }
     return score;
+  } catch (const NotJudged&) {
+    throw;  // the document is named beside its cause, which many documents may share
   } catch (Error& e) {
     e.AddContext(fmt::format("task '{}', document {}", state_->task, document.doc_id));
     throw;

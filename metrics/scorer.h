@@ -15,23 +15,30 @@
 
 namespace evald {
 
+class JudgePanel;
+
 /// Scores documents of one task: filters, then metrics, as in lm-evaluation-harness. `runner` may
 /// be null if no metric runs code.
 ///
 /// `code` runs the task's own functions; it may be null if no document will be scored. The
 /// functions of a task that does not use them (UsesTaskCode) are refused.
+///
+/// `judge` asks other models that rate answers; it may be null if no document will be scored.
 class Scorer {
  public:
   /// Throws Error(kInput) for an unknown filter, metric or function, with the nearest known name,
   /// and for a task beyond its limits (evald/task_limits.h).
-  /// `runner`, `code` and `math`, which may be null if no document will be scored, must outlive the
-  /// scorer.
+  /// `runner`, `code`, `math` and `judge`, which may be null if no document will be scored, must
+  /// outlive the scorer.
   Scorer(const TaskDefinition& task, CodeRunner* runner, TaskCode* code = nullptr,
-         MathComparer* math = nullptr);
+         MathComparer* math = nullptr, JudgePanel* judge = nullptr);
   ~Scorer();
 
   /// `generations` holds all requests and repeats of this document, in order of (idx, repeat).
-  /// Throws Error(kInput) if the filters leave more than kScoreBytesMax.
+  /// Throws Error(kInput) if the filters leave more than kScoreBytesMax. While `judge` does not
+  /// know all verdicts, the score counts nothing, and `judge` asks for them
+  /// (JudgePanel::TakeMissing); then score the document again. Throws NotJudged if it cannot be
+  /// judged.
   ScoredDocument Score(const PreparedDocument& document, std::vector<Generation> generations) const;
 
   /// (metric, filter) of the values in the task's results.

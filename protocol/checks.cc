@@ -207,12 +207,26 @@ void Check(JobDone& done, const std::string& where) {
   Seconds(where, "cpu_seconds", done.cpu_seconds);
   Seconds(where, "slot_seconds", done.slot_seconds);
   Within(where, "end", done.end, int64_t{0}, kCountMax);
+  if (done.unscored.size() > kUnscoredMax) {
+    Throw(where, "unscored",
+          fmt::format("{} entries, expected at most {}", done.unscored.size(), kUnscoredMax));
+  }
+  for (Unscored& unscored : done.unscored) {
+    Documents(where, unscored.first, unscored.end);
+    CutText(&unscored.cause);
+  }
+  CutText(&done.stopped);
 }
 
 void Check(JobFailed& failed, const std::string& where) {
   Within(where, "job", failed.job, int64_t{0}, INT64_MAX);
   Within(where, "attempt", failed.attempt, 0, INT32_MAX);
   CutText(&failed.message);
+}
+
+void Check(Job& job, const std::string& where) {
+  if (job.judge.is_object() || job.judge.is_null()) return;
+  Throw(where, "judge", fmt::format("found {}, expected an object", job.judge.type_name()));
 }
 
 void Check(Shortened& shortened, const std::string& where) {

@@ -44,6 +44,7 @@ void Check(TrialDone& done, const std::string& where);
 void Check(TrialFailed& failed, const std::string& where);
 void Check(JobDone& done, const std::string& where);
 void Check(JobFailed& failed, const std::string& where);
+void Check(Job& job, const std::string& where);
 void Check(Shortened& shortened, const std::string& where);
 void Check(Span& span, const std::string& where);
 void Check(AgentHello& hello, const std::string& where);

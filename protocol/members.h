@@ -62,6 +62,10 @@ struct MemberDecoder {
   void Optional(const char* name, T& value) {
     value = FieldOr<T>(json, name, value, where);
   }
+  template <HasMembers T>
+  void Optional(const char* name, std::vector<T>& parts) {
+    if (json.contains(name)) (*this)(name, parts);
+  }
   void operator()(const char* name, Message& message) {
     message = MessageFromJson(Field<Json>(json, name, where));
   }

@@ -95,6 +95,13 @@ void Members(V& v, TrialFailed& m) {
 }
 
 template <typename V>
+void Members(V& v, Unscored& m) {
+  v("first", m.first);
+  v("end", m.end);
+  v("cause", m.cause);
+}
+
+template <typename V>
 void Members(V& v, JobDone& m) {
   v("job", m.job);
   v("file", m.file);
@@ -104,6 +111,8 @@ void Members(V& v, JobDone& m) {
   v("slot_seconds", m.slot_seconds);
   v("attempt", m.attempt);
   v.Optional("end", m.end);
+  v.Optional("unscored", m.unscored);
+  v.Optional("stopped", m.stopped);
 }
 
 template <typename V>
@@ -149,6 +158,7 @@ void Members(V& v, Job& m) {
   v("file", m.file);
   v("run", m.run);
   v("attempt", m.attempt);
+  v.Optional("judge", m.judge);
 }
 
 template <typename V>

@@ -97,6 +97,14 @@ struct TrialFailed {
   /// If not `retry`: the task with a request that can never be answered; "": none
   std::string task;
 };
+/// The most entries of JobDone::unscored. A job with more ends early.
+inline constexpr size_t kUnscoredMax = 256;
+/// Documents [first, end) of a job that could not be judged
+struct Unscored {
+  int64_t first = 0;
+  int64_t end = 0;
+  std::string cause;
+};
 struct JobDone {
   int64_t job = 0;
   std::string file;
@@ -109,6 +117,9 @@ struct JobDone {
   /// The first document of the job that the file does not hold, since the metric process ended the
   /// job early; 0: the file holds all
   int64_t end = 0;
+  /// Documents before `end` that the file does not hold, since a judge gave no verdict on them
+  std::vector<Unscored> unscored;
+  std::string stopped;  ///< why it is vain to ask the task's judge any more; "" while it is not
 };
 struct JobFailed {
   int64_t job = 0;
@@ -162,6 +173,7 @@ struct Job {  ///< score documents [first, end) of a task
   std::string file;         ///< the scores file to write
   std::string run;          ///< as in Lease
   int attempt = 0;
+  Json judge;  ///< where the task's judge is asked (metrics/judge/settings.h); null: it has none
 };
 struct Revoke {  ///< stop working on a trial: its lease is gone
   int64_t trial = 0;

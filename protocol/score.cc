@@ -5,8 +5,52 @@
 #include <algorithm>
 
 #include "base/jsonl.h"
+#include "evald/error.h"
 
 namespace evald {
+namespace {
+
+// So that sums over all documents of a task stay far from the end of 64 bits.
+constexpr int64_t kUsageMax = int64_t{1} << 40;
+
+struct UsageMember {
+  const char* key;
+  int64_t JudgeUsage::* value;
+};
+constexpr UsageMember kUsageMembers[] = {{"requests", &JudgeUsage::requests},
+                                         {"tokens_in", &JudgeUsage::tokens_in},
+                                         {"tokens_out", &JudgeUsage::tokens_out},
+                                         {"cached", &JudgeUsage::cached},
+                                         {"cached_tokens_in", &JudgeUsage::cached_tokens_in},
+                                         {"cached_tokens_out", &JudgeUsage::cached_tokens_out},
+                                         {"unparsed", &JudgeUsage::unparsed}};
+
+}  // namespace
+
+JudgeUsage& JudgeUsage::operator+=(const JudgeUsage& other) {
+  for (const UsageMember& member : kUsageMembers) this->*member.value += other.*member.value;
+  return *this;
+}
+
+Json ToJson(const JudgeUsage& usage) {
+  Json json = Json::object();
+  for (const UsageMember& member : kUsageMembers) json[member.key] = usage.*member.value;
+  return json;
+}
+
+JudgeUsage JudgeUsageFromJson(const Json& json, const std::string& where) {
+  JudgeUsage usage;
+  if (!json.is_object())
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: found {}, expected an object", where, json.type_name()));
+  for (const UsageMember& member : kUsageMembers) {
+    const auto value = Field<int64_t>(json, member.key, where);
+    if (value < 0 || value > kUsageMax)
+      ThrowField(json, member.key, "a number from 0 to 2^40", where);
+    usage.*member.value = value;
+  }
+  return usage;
+}
 
 Json ToJson(const ScoredDocument& score) {
   Json filters = Json::array();
@@ -20,6 +64,7 @@ Json ToJson(const ScoredDocument& score) {
   Json json = Json::object();
   json["doc_id"] = score.doc_id;
   json["filters"] = std::move(filters);
+  if (score.judge) json["judge"] = ToJson(*score.judge);
   if (!score.detail.is_null()) json["detail"] = score.detail;
   return json;
 }
@@ -51,6 +96,8 @@ ScoredDocument ScoreFromJson(const Json& json, const std::string& where) {
     score.filters.push_back(std::move(filter));
   }
   score.detail = FieldOr<Json>(json, "detail", Json(), where);
+  const Json judge = FieldOr<Json>(json, "judge", Json(), where);
+  if (!judge.is_null()) score.judge = JudgeUsageFromJson(judge, where + ": judge");
   return score;
 }
 

@@ -79,6 +79,11 @@ bool UsesTaskCode(const TaskDefinition& task) {
   return task.sources.is_object() && task.sources.contains("code");
 }
 
+bool UsesJudge(const TaskDefinition& task) {
+  return std::any_of(task.metrics.begin(), task.metrics.end(),
+                     [](const MetricSpec& spec) { return spec.function == kJudgeFunction; });
+}
+
 std::string OwnFilterFunction(const FilterStep& step) {
   constexpr std::string_view kTag = "!function ";
   std::string named = step.function;

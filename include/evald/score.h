@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,30 @@ struct FilterScore {
   Json own_steps;
 };
 
+/// What the answers of judges to one document, or to all documents of a task, took. Tokens are
+/// those that the judge's server counted.
+struct JudgeUsage {
+  int64_t requests = 0;  ///< answers that the run asked for
+  int64_t tokens_in = 0, tokens_out = 0;
+  int64_t cached = 0;  ///< answers that were kept from another run, task or document
+  int64_t cached_tokens_in = 0, cached_tokens_out = 0;
+  int64_t unparsed = 0;  ///< verdicts that are only the task's `unparsed`
+
+  bool operator==(const JudgeUsage&) const = default;
+  JudgeUsage& operator+=(const JudgeUsage& other);
+};
+
+Json ToJson(const JudgeUsage& usage);
+/// Throws Error(kInput) "<where>: ...".
+JudgeUsage JudgeUsageFromJson(const Json& json, const std::string& where);
+
 /// The scores of one document. One line of a scores file (docs/formats.md).
 struct ScoredDocument {
   int64_t doc_id = 0;
   std::vector<FilterScore> filters;
-  Json detail;  ///< code tasks: how each program ended; else null
+  /// By filter: code tasks: how each program ended; judges: their answers; else null
+  Json detail;
+  std::optional<JudgeUsage> judge;  ///< of a task with a judge
 };
 
 Json ToJson(const ScoredDocument& score);

@@ -67,6 +67,11 @@ inline constexpr const char* kCommandPlaceholders[] = {"base_url",   "api_key", 
 /// The function of the metrics of a command: each is the number of its name that the program gave.
 inline constexpr const char* kCommandMetric = "command/score";
 
+/// The metric `judge`: another model rates the answer (docs/metrics.md, "A judge"). A task's file
+/// names the metric by kJudgeName, and may give it another name in results.
+inline constexpr const char* kJudgeName = "judge";
+inline constexpr const char* kJudgeFunction = "judge/ask";
+
 /// A task after inheritance, defaults and overrides. It holds all that scoring and reporting need
 /// to know of the task. It is kept as task.json in the prepared folder.
 struct TaskDefinition {
@@ -117,6 +122,9 @@ CommandSpec CommandFromJson(const Json& json, const std::string& where);
 
 /// Whether the task's own Python functions run (docs/task-code.md).
 bool UsesTaskCode(const TaskDefinition& task);
+
+/// Whether another model rates the task's answers.
+bool UsesJudge(const TaskDefinition& task);
 
 /// Whether a function is one of a user's own file (datasets/known_modules.h), which is never built
 /// in.

@@ -29,6 +29,7 @@ namespace evald {
   METRIC(PassAtK)             \
   METRIC(PassAt1)             \
   METRIC(CommandScore)        \
+  METRIC(Judge)               \
   METRIC(AccAll)              \
   METRIC(Bleu)                \
   METRIC(Chrf)                \
@@ -44,11 +45,14 @@ namespace {
 
 bool HasFunction(const Metric& metric) { return *metric.function != '\0'; }
 
+bool IsJudge(const Metric& metric) { return metric.function == std::string_view(kJudgeFunction); }
+
 // The names or functions of the metrics that the output type serves, as a task writes them.
 std::vector<std::string> ServedNames(const OutputType& type, bool functions) {
   std::vector<std::string> names;
   for (const Metric* metric : Metrics()) {
-    if (!type.serves(*metric) || HasFunction(*metric) != functions) continue;
+    const bool by_function = HasFunction(*metric) && !IsJudge(*metric);
+    if (!type.serves(*metric) || by_function != functions) continue;
     if (metric->function == std::string_view(kCommandMetric)) continue;  // no task file's
     names.emplace_back(functions ? metric->function : metric->name);
   }
@@ -136,8 +140,9 @@ const Metric* FindMetric(std::string_view name) {
 }
 
 const Metric& ServedMetric(const MetricSpec& spec, const OutputType& type) {
-  // A command names its scores as it likes.
-  if (spec.function == kCommandMetric) return ServedFunction(spec.function, type);
+  // A command names its scores as it likes, and so does a task with a judge.
+  if (spec.function == kCommandMetric || spec.function == kJudgeFunction)
+    return ServedFunction(spec.function, type);
   const Metric* const metric = FindMetric(spec.metric);
   if (metric != nullptr && !ServedAnywhere(*metric)) {
     throw Error(ErrorKind::kInput, fmt::format("the metric '{}' is not served", spec.metric));

@@ -70,8 +70,9 @@ class Agent::Impl {
     host.directory = socket_directory_.path();
     host.binaries = options_.binaries;
     host.log_dir = options_.root / "logs";
-    host.metric_arguments = {"--sandbox", ToJson(options_.sandbox).dump(), "--task-code",
-                             ToJson(options_.task_code).dump()};
+    host.metric_arguments = {"--sandbox",     ToJson(options_.sandbox).dump(),
+                             "--task-code",   ToJson(options_.task_code).dump(),
+                             "--judge-cache", options_.judge_cache.string()};
     MakeDirectories(host.log_dir);
     host_ = std::make_unique<LocalHost>(
         &loop_, host,

@@ -25,6 +25,7 @@ struct AgentOptions {
   int metric_processes = 1;
   SandboxOptions sandbox;
   TaskCodeOptions task_code;
+  std::filesystem::path judge_cache;  ///< answers of judges
   std::string config_id;  ///< identifies the agent's command line; told to the orchestrator
   /// Without an orchestrator for so long, processes end; on its own host the agent ends, too
   double linger_s = 600;

@@ -30,7 +30,7 @@ struct AgentFlags {
   std::string sandbox = "{}";
   std::string task_code = "{}";
   double linger_s = 600;
-  std::string socket, config_id;  // for the agent that `evald serve` starts
+  std::string socket, config_id, judge_cache;  // for the agent that `evald serve` starts
 };
 
 std::string HostName() {
@@ -83,6 +83,8 @@ AgentOptions OptionsOf(const Common& common, const AgentFlags& flags) {
   options.metric_processes = flags.metric_processes > 0 ? flags.metric_processes : cores;
   options.sandbox = SandboxOptionsFromJson(ParseJson(flags.sandbox, "--sandbox"), "--sandbox");
   options.task_code = TaskCodeFromJson(ParseJson(flags.task_code, "--task-code"), "--task-code");
+  options.judge_cache =
+      flags.judge_cache.empty() ? options.root / "judge" : std::filesystem::path(flags.judge_cache);
   options.config_id = flags.config_id;
   options.linger_s = flags.linger_s;
   return options;
@@ -166,6 +168,7 @@ void AddAgent(Command app, const Common* common, Action* action) {
       .NonNegative();
   command.AddOption("--socket", &flags->socket).Group("");
   command.AddOption("--config-id", &flags->config_id).Group("");
+  command.AddOption("--judge-cache", &flags->judge_cache).Group("");
   command.Footer(
       "\nExamples:\n"
       "  evald agent --server https://eval.example:8642 --token-file worker.token\n"

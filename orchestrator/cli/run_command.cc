@@ -12,6 +12,7 @@
 #include "orchestrator/cli/verdict_flags.h"
 #include "orchestrator/cli/wanted.h"
 #include "orchestrator/config/engine_check.h"
+#include "orchestrator/config/judge_section.h"
 #include "orchestrator/config/sections.h"
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/report/results.h"
@@ -90,6 +91,7 @@ ExitStatus Run(const Common& common, RunFlags flags) {
   RaiseOpenFiles(OpenFilesFor(static_cast<uint64_t>(std::max(1, options.config.workers.count)) +
                               static_cast<uint64_t>(options.config.metrics.processes)));
   CheckEngineSettings(options.config, common.binaries);
+  CheckJudgeKeys(options.config);
   options.binaries = common.binaries;
   options.resume = flags.resume_option->given();
   options.resume_run = flags.resume;

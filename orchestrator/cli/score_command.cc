@@ -14,6 +14,7 @@
 #include "metrics/sandbox_options.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/config/eval_config.h"
+#include "orchestrator/config/judge_section.h"
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/run/run_results.h"
 #include "orchestrator/service/foreground.h"
@@ -34,6 +35,7 @@ struct ScoreFlags {
   bool unsafe = false;
   bool allow_task_code = false;
   std::string task_python;
+  std::string judge_url, judge_model, judge_key_env;
 };
 
 // A temporary folder, removed with its content.
@@ -56,6 +58,17 @@ class ScratchFolder {
   fs::path path_;
 };
 
+// The settings of the judge; null without --judge-url.
+Json JudgeOf(const ScoreFlags& flags) {
+  if (flags.judge_url.empty() != flags.judge_model.empty())
+    throw Error(ErrorKind::kUsage, "--judge-url and --judge-model go together");
+  if (flags.judge_url.empty()) return nullptr;
+  Json judge = {{"base_url", flags.judge_url}, {"model", flags.judge_model}};
+  if (!flags.judge_key_env.empty()) judge["api_key_env"] = flags.judge_key_env;
+  JudgeSettingsFromJson(judge, "--judge-url");
+  return judge;
+}
+
 EvalConfig ConfigFor(const ScoreFlags& flags, const fs::path& scratch) {
   EvalConfig config;
   config.file = fs::absolute(flags.generations);
@@ -69,6 +82,7 @@ EvalConfig ConfigFor(const ScoreFlags& flags, const fs::path& scratch) {
   for (const std::string& dir : flags.task_dirs) config.task_dirs.push_back(fs::absolute(dir));
   if (flags.allow_task_code) config.task_code.allowed = TaskCodeOptions::Allowed::kBoxed;
   if (!flags.task_python.empty()) config.task_code.python = flags.task_python;
+  config.judge = JudgeOf(flags);
   config.cache_dir = DefaultCacheDir();
   config.state_dir = scratch / "state";
   const EngineKind& engine = EngineOfEarlierAnswers();
@@ -144,6 +158,8 @@ ExitStatus Score(const Common& common, const ScoreFlags& flags) {
   const ScratchFolder scratch;
   RunOptions options;
   options.config = ConfigFor(flags, scratch.path());
+  options.config.called = "--judge-key-env";
+  CheckJudgeKeys(options.config);
   Import(flags, common.binaries, &options.config, scratch.path());
   options.binaries = common.binaries;
   options.quiet = common.quiet;
@@ -187,6 +203,13 @@ void AddScore(Command app, const Common* common, Action* action) {
       .AddOption("--task-python", &flags->task_python,
                  "The Python that runs this code, and whose pyarrow reads tables")
       .Metavar("PYTHON");
+  command.AddOption("--judge-url", &flags->judge_url, "The server of a judge (docs/metrics.md)")
+      .Metavar("URL");
+  command.AddOption("--judge-model", &flags->judge_model, "The judge's name there").Metavar("NAME");
+  command
+      .AddOption("--judge-key-env", &flags->judge_key_env,
+                 "The environment variable with the server's key")
+      .Metavar("NAME");
   command.AddFlag("--unsafe", &flags->unsafe, "Run the generations' code WITHOUT isolation");
   command.Footer(
       "\nExamples:\n  evald score --task humaneval --generations samples.jsonl --data-dir data\n"

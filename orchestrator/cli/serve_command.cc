@@ -50,8 +50,8 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   options.active_max = config.active_runs;
   options.roots = ReadRoots(config.roots);
   options.limits = config.limits;
-  options.engines = {config.engine_urls, config.engine_keys, config.allow_commands,
-                     config.allow_engines};
+  options.engines = {config.engine_urls,   config.engine_keys, config.allow_commands,
+                     config.allow_engines, config.judge_urls,  config.judge_keys};
   options.runs_per_user_max = config.runs_per_user_max;
   options.unused_per_user_max = config.unused_per_user_max;
   options.paused_per_user_max = config.paused_per_user_max;

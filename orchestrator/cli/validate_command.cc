@@ -5,6 +5,7 @@
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/wanted.h"
 #include "orchestrator/config/engine_check.h"
+#include "orchestrator/config/judge_section.h"
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/verdict/report_files.h"
 
@@ -29,6 +30,10 @@ void PrintPlan(const EvalConfig& config, const Json& plan) {
       config.engine.name, config.workers.count, config.workers.threads,
       Join(config.workers.devices, ", "), config.metrics.processes, config.staging.root.string(),
       HumanBytes(config.staging.keep_bytes), config.output_dir.string());
+  if (config.judge.is_object()) {
+    Print("judge       {} at {}\n\n", config.judge.value("model", "?"),
+          config.judge.value("base_url", "?"));
+  }
   const Json& chat = plan["prompts"]["chat_template"];
   if (!chat.is_null()) {
     Print("prompts     {} (sha256 {}), examples {}\n\n", chat["from"].get<std::string>(),
@@ -44,7 +49,9 @@ void PrintPlan(const EvalConfig& config, const Json& plan) {
           task["output_type"].get<std::string>(), task["num_fewshot"].get<int>(),
           task["repeats"].get<int>(),
           fmt::format("{} of {}", task["documents"].get<int64_t>(), task["of"].get<int64_t>()),
-          task["runs_code"].get<bool>() ? "  runs code" : "");
+          task["runs_code"].get<bool>() ? "  runs code"
+          : task["judged"].get<bool>()  ? "  asks a judge"
+                                        : "");
   }
   Print("\n{} tasks, {} documents\n", plan["tasks"].size(), documents);
   if (config.gates.gates.empty()) return;
@@ -57,6 +64,7 @@ void PrintPlan(const EvalConfig& config, const Json& plan) {
 ExitStatus Validate(const Common& common, const ValidateFlags& flags) {
   EvalConfig config = ReadWanted(flags.wanted);
   CheckEngineSettings(config, common.binaries);
+  CheckJudgeKeys(config);
   config.gates = PolicyOf(flags.verdict, config.gates);
   PreparationInput input = InputOf(config, PreparationInput::Work::kDescribe);
   input.baseline_complete = true;

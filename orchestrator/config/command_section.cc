@@ -151,7 +151,7 @@ TaskRequest ReadCommandTask(YamlSection section, const fs::path& file) {
   CommandSpec& spec = *task.command;
   for (const char* key :
        {"task", "limit", "limit_total", "num_fewshot", "repeats", "sample_metrics",
-        "generation_kwargs", "metadata", "enable_thinking", "think_end_token"}) {
+        "generation_kwargs", "metadata", "enable_thinking", "think_end_token", "judge"}) {
     if (section.Has(key))
       section.Refuse(key, "does not apply to a command: the program decides what it asks");
   }

@@ -15,6 +15,7 @@
 #include "metrics/sandbox_options.h"
 #include "orchestrator/config/command_section.h"
 #include "orchestrator/config/engine_section.h"
+#include "orchestrator/config/judge_section.h"
 #include "orchestrator/config/key_hints.h"
 #include "orchestrator/config/sections.h"
 #include "orchestrator/config/thinking_section.h"
@@ -74,6 +75,7 @@ TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t inde
     section.Refuse("metadata", "is no mapping, expected keys such as max_seq_lengths");
   task.enable_thinking = section.Boolean(kEnableThinking);
   task.think_end = ReadThinkEnd(section);
+  task.judge = ReadJudge(section);
   section.Finish();
   if (!name) section.Refuse("task", "is absent, expected the name of a task, group or tag");
   if ((task.limit || task.limit_share) && task.limit_total) {
@@ -284,6 +286,7 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const std::string& ca
   CheckCommands(config);
   ReadPrompts(top, &config);
   SettleThinking(&config);
+  config.judge = ReadJudge(top);
   config.workers = ReadWorkers(top, "workers");
   config.metrics = ReadMetrics(top);
   ReadPlaces(top, &config);
@@ -327,6 +330,8 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
     if (!task.metadata.is_null()) entry["metadata"] = task.metadata;
     if (task.enable_thinking) entry[kEnableThinking] = *task.enable_thinking;
     if (task.think_end.given()) entry[kThinkEndToken] = ToJson(task.think_end);
+    if (!task.judge.is_null())
+      entry["judge"] = deciding_only ? DecidingJudge(task.judge) : task.judge;
     tasks.push_back(std::move(entry));
   }
   Json json = {{"checkpoint", config.checkpoint.string()},
@@ -347,6 +352,8 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
   const PromptsConfig& prompts = config.prompts;
   if (prompts.chat_template || !prompts.system_instruction.empty())
     json["prompts"] = ToJson(prompts);
+  if (!config.judge.is_null())
+    json["judge"] = deciding_only ? DecidingJudge(config.judge) : config.judge;
   if (deciding_only) return json;
   json["task_dirs"] = Json::array();
   for (const fs::path& dir : config.task_dirs) json["task_dirs"].push_back(dir.string());

@@ -108,6 +108,7 @@ struct EvalConfig {
   uint64_t cache_bytes_max = kCacheBytesMax;
   std::filesystem::path state_dir;  ///< the database
   PromptsConfig prompts;
+  Json judge;  ///< the key `judge` (judge_section.h); null: absent
   EngineConfig engine;
   WorkersConfig workers;
   MetricsConfig metrics;

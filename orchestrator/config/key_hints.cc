@@ -91,6 +91,7 @@ const std::vector<EvalKeys>& AllEvalKeys() {
         "chat_date",
         "system_instruction",
         "fewshot_as_multiturn",
+        "judge",
         "generation_config",
         "seed",
         "fewshot_seed",
@@ -102,7 +103,7 @@ const std::vector<EvalKeys>& AllEvalKeys() {
       {"engine", {"name", "enable_thinking", "think_end_token"}},
       {"tasks[]",
        {"task", "limit", "limit_total", "num_fewshot", "repeats", "sample_metrics",
-        "generation_kwargs", "metadata", "enable_thinking", "think_end_token", "command", "name",
+        "generation_kwargs", "metadata", "enable_thinking", "think_end_token", "judge", "command", "name",
         "environment", "results", "time_limit"}},
       {"tasks[].results", {"file", "scores"}},
       {"workers",
@@ -113,6 +114,9 @@ const std::vector<EvalKeys>& AllEvalKeys() {
        {"python", "cpu_seconds", "wall_seconds", "memory_bytes", "tmpfs_bytes", "output_bytes",
         "processes", "unsafe", "allow_processes", "allow_ctypes"}},
       {"staging", {"root", "keep", "verify"}},
+      {"judge",
+       {"base_url", "model", "api_key_env", "concurrency", "timeout_s", "retries", "max_tokens",
+        "temperature"}},
       {"limits", {"line", "file", "memory", "disk", "seconds"}},
       {"output", {"dir", "name"}},
       {"gates", {"baseline", "alpha", "resolution", "other_versions", "truncated", "rules"}},
@@ -129,6 +133,8 @@ std::string HintOfEvalKey(const std::string& section, const std::string& key) {
   std::vector<std::string> places;
   for (const EvalKeys& mapping : AllEvalKeys()) {
     if (!Holds(mapping, key)) continue;
+    // Engines have settings of the same names
+    if (here != "judge" && std::string_view(mapping.section) == "judge") continue;
     if (mapping.section == here) return "";
     places.push_back(PlaceOf(mapping.section, key));
   }

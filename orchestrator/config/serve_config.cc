@@ -74,23 +74,27 @@ ServeWebhook ReadWebhook(YamlSection section) {
   return webhook;
 }
 
-// Reads which server gets the key in which variable.
-void ReadEngineKeys(YamlSection& top, ServeConfig* config) {
-  const Json keys = top.Value("engine_keys");
-  if (keys.is_null()) return;
-  if (!keys.is_object())
-    top.Refuse("engine_keys", "expected URLs of 'engine_urls', each with the name of a variable");
-  for (const auto& [url, variable] : keys.items()) {
-    if (std::find(config->engine_urls.begin(), config->engine_urls.end(), url) ==
-        config->engine_urls.end()) {
-      top.Refuse("engine_keys", fmt::format("'{}' is not one of 'engine_urls'", url));
-    }
-    if (!variable.is_string() || variable == "") {
-      top.Refuse("engine_keys", fmt::format("of '{}': found {}, expected the name of a variable",
-                                            url, variable.dump()));
-    }
-    config->engine_keys[url] = variable.get<std::string>();
+// Reads which of the servers `urls`, the value of `urls_key`, gets the key in which variable.
+std::map<std::string, std::string> ReadServerKeys(YamlSection& top, const char* key,
+                                                  const char* urls_key,
+                                                  const std::vector<std::string>& urls) {
+  std::map<std::string, std::string> variables;
+  const Json keys = top.Value(key);
+  if (keys.is_null()) return variables;
+  if (!keys.is_object()) {
+    top.Refuse(key,
+               fmt::format("expected URLs of '{}', each with the name of a variable", urls_key));
   }
+  for (const auto& [url, variable] : keys.items()) {
+    if (std::find(urls.begin(), urls.end(), url) == urls.end())
+      top.Refuse(key, fmt::format("'{}' is not one of '{}'", url, urls_key));
+    if (!variable.is_string() || variable == "") {
+      top.Refuse(key, fmt::format("of '{}': found {}, expected the name of a variable", url,
+                                  variable.dump()));
+    }
+    variables[url] = variable.get<std::string>();
+  }
+  return variables;
 }
 
 // The engines that start a server of evald's choice.
@@ -121,7 +125,9 @@ void ReadAccess(YamlSection& top, const fs::path& file, ServeConfig* config) {
   for (const std::string& root : top.Strings("roots"))
     config->roots.push_back(ResolvePath(file, root));
   config->engine_urls = top.Strings("engine_urls");
-  ReadEngineKeys(top, config);
+  config->engine_keys = ReadServerKeys(top, "engine_keys", "engine_urls", config->engine_urls);
+  config->judge_urls = top.Strings("judge_urls");
+  config->judge_keys = ReadServerKeys(top, "judge_keys", "judge_urls", config->judge_urls);
   config->allow_commands = top.Boolean("allow_commands").value_or(false);
   ReadAllowedEngines(top, config);
   if (auto quotas = top.Section("quotas")) {

@@ -48,6 +48,8 @@ struct ServeConfig {
   LimitsConfig limits;  ///< upper bounds for submitted runs
   std::vector<std::string> engine_urls;
   std::map<std::string, std::string> engine_keys;  ///< by URL: the variable with that server's key
+  std::vector<std::string> judge_urls;
+  std::map<std::string, std::string> judge_keys;  ///< likewise, of `judge_urls`
   bool allow_commands = false;
   std::vector<std::string> allow_engines;  ///< engines that may start their server
   int runs_per_user_max = 1000;            ///< runs that are not over

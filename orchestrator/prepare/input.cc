@@ -43,6 +43,7 @@ Json ToJson(const TaskRequest& task) {
           {"generation_kwargs", task.generation_kwargs},
           {"enable_thinking", OrNull(task.enable_thinking)},
           {"think_end_token", ToJson(task.think_end)},
+          {"judge", task.judge},
           {"command", task.command ? ToJson(*task.command) : Json()},
           {"metadata", task.metadata}};
 }
@@ -59,6 +60,7 @@ TaskRequest TaskRequestFromJson(const Json& json) {
           json.at("generation_kwargs"),
           Optional<bool>(json, "enable_thinking"),
           ParseThinkEnd(json.at("think_end_token")).value_or(ThinkEnd()),
+          json.at("judge"),
           json.at("command").is_null()
               ? std::nullopt
               : std::optional<CommandSpec>(CommandFromJson(json.at("command"), kInputName)),
@@ -131,6 +133,7 @@ PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work) 
   input.cache_dir = config.cache_dir;
   input.cache_bytes_max = config.cache_bytes_max;
   input.prompts = config.prompts;
+  input.judge_settings = config.judge;
   input.fewshot_seed = config.fewshot_seed;
   input.roots = config.roots;
   input.limits = config.limits;
@@ -164,6 +167,7 @@ Json ToJson(const PreparationInput& input) {
           {"cache_limit", input.cache_bytes_max},
           {"use", input.use.string()},
           {"prompts", PromptsToJson(input.prompts)},
+          {"judge_settings", input.judge_settings},
           {"fewshot_seed", input.fewshot_seed},
           {"roots", Texts(input.roots.folders())},
           {"limits",
@@ -199,6 +203,7 @@ PreparationInput PreparationInputFromJson(const Json& json) {
   input.cache_bytes_max = Field<uint64_t>(json, "cache_limit", kInputName);
   input.use = text("use");
   input.prompts = PromptsFromJson(json.at("prompts"));
+  input.judge_settings = json.at("judge_settings");
   input.fewshot_seed = Field<uint64_t>(json, "fewshot_seed", kInputName);
   input.roots = ReadRoots(paths("roots"));
   const Json& limits = json.at("limits");

@@ -35,6 +35,7 @@ struct PreparationInput {
   uint64_t cache_bytes_max = kCacheBytesMax;
   std::filesystem::path use;  ///< kPrepare: the list of the prepared tasks that the run uses
   PromptsConfig prompts;
+  Json judge_settings;  ///< of the judge that tasks ask; null: the run names none
   uint64_t fewshot_seed = 1234;
   ReadRoots roots;
   LimitsConfig limits;

@@ -14,7 +14,9 @@
 #include "datasets/task_files.h"
 #include "evald/error.h"
 #include "evald/task_limits.h"
+#include "metrics/judge/metric.h"
 #include "metrics/scorer.h"
+#include "orchestrator/config/judge_section.h"
 #include "orchestrator/prepare/lent_files.h"
 #include "orchestrator/prepare/missing.h"
 #include "orchestrator/prepare/shared_prefix.h"
@@ -153,6 +155,7 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
   task.prepared = PrepareTask(leaf, options);
   PreparedTask prepared(task.prepared);
   task.definition = TaskFromJson(prepared.task(), (task.prepared / "task.json").string());
+  task.request = RequestOf(leaf);
   // So that an unknown metric is found now, and not after hours
   const Scorer scorable(task.definition, nullptr);
   if (tokenizer != nullptr) {
@@ -178,6 +181,19 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
   return task;
 }
 
+// Refuses a task with a judge if the run names none, or one that does not fit.
+void CheckJudges(const PreparationInput& input, const LeafTask& leaf, const TaskDefinition& task) {
+  if (!UsesJudge(task)) return;
+  try {
+    const JudgeSettings settings = JudgeFor(input.judge_settings, input.tasks, RequestOf(leaf));
+    for (const MetricSpec& spec : task.metrics) {
+      if (spec.function == kJudgeFunction) CheckJudge(JudgeSpecOf(spec), settings);
+    }
+  } catch (Error& e) {
+    throw e.AddContext(fmt::format("{}: task '{}'", leaf.where, task.name));
+  }
+}
+
 // The entry that a task's results will have, with zeros for values. Throws Error(kInput) for an
 // unknown metric, filter or function.
 Json ExpectedEntry(const LeafTask& leaf, const TaskDefinition& task) {
@@ -199,6 +215,7 @@ void CheckLeaf(const PreparationInput& input, const LeafTask& leaf, ResultsInput
   const bool runs_code = input.task_code.allowed != TaskCodeOptions::Allowed::kNo;
   results->tasks.push_back(DefineTask(leaf));
   TaskDefinition& task = results->tasks.back();
+  CheckJudges(input, leaf, task);
   if (runs_code) task.sources["code"] = Json::object();  // its functions will run
   try {
     if (!runs_code) CheckDocumentFunctions(leaf);
@@ -269,6 +286,7 @@ Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks)
   options.holds = [&cache](const std::string& key) { cache.Hold(key); };
   if (options.prompts.chat != nullptr) suite.chat_template = options.prompts.chat->text();
   suite.groups = resolved.groups;
+  for (const LeafTask& leaf : resolved.leaves) CheckJudges(input, leaf, DefineTask(leaf));
   hooks.progress(0, resolved.leaves.size());
   for (const LeafTask& leaf : resolved.leaves) {
     if (hooks.cancel != nullptr && *hooks.cancel)
@@ -311,7 +329,8 @@ Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks)
                               {"repeats", task.repeats},
                               {"documents", task.effective_documents},
                               {"of", task.original_documents},
-                              {"runs_code", task.unsafe_code}});
+                              {"runs_code", task.unsafe_code},
+                              {"judged", UsesJudge(task)}});
   }
   return found;
 }
@@ -319,6 +338,7 @@ Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks)
 Json ToJson(const SuiteTask& task) {
   return {{"definition", ToJson(task.definition)},
           {"key", task.prepared.filename().string()},
+          {"request", task.request},
           {"tokenizer_key", task.tokenizer_key},
           {"documents", task.documents},
           {"requests", task.requests},
@@ -332,6 +352,7 @@ SuiteTask SuiteTaskFromJson(const Json& json) {
   SuiteTask task;
   task.definition = TaskFromJson(Field<Json>(json, "definition", kPreparedTask), kPreparedTask);
   task.prepared = Field<std::string>(json, "key", kPreparedTask);
+  task.request = Field<std::string>(json, "request", kPreparedTask);
   task.tokenizer_key = Field<std::string>(json, "tokenizer_key", kPreparedTask);
   task.documents = Field<int64_t>(json, "documents", kPreparedTask);
   task.requests = Field<int64_t>(json, "requests", kPreparedTask);

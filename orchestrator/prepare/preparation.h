@@ -19,6 +19,7 @@ namespace evald {
 struct SuiteTask {
   TaskDefinition definition;
   std::filesystem::path prepared;  ///< the prepared task's folder
+  std::string request;             ///< the name by which the run asked for it (RequestOf)
   std::string tokenizer_key;       ///< names its tokens file; "" for none
   int64_t documents = 0;
   int64_t requests = 0;        ///< repeats included

@@ -38,6 +38,7 @@ class ProcessNumbers;
 class RunCosts;
 class RunMachine;
 struct CostPlace;
+struct DocumentRange;
 struct MetricJob;
 struct Recovery;
 struct RunEnding;
@@ -277,6 +278,9 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   std::optional<double> OnTrialDone(const std::string& worker, const protocol::TrialDone& done);
   void OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed);
   void OnJobDone(const std::string& metric_process, const protocol::JobDone& done);
+  std::vector<int64_t> NoteUnscored(const std::string& metric_process, const MetricJob& job,
+                                    const protocol::JobDone& done);
+  void WaitsNoMore(size_t task, DocumentRange documents);
   void OnJobFailed(const std::string& metric_process, const protocol::JobFailed& failed);
   void OnSpan(const std::string& process, const protocol::Span& span);
   Witness WitnessOf(const std::string& process) const;
@@ -285,14 +289,16 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void CarryOut(const HostDoubts::Refusal& refusal);
   void Ignore(const std::string& process, const std::string& what);
   void WhenSound(const std::string& process, FileKind kind, const CommittedFile& file,
-                 std::function<void()> commit, std::function<void(const std::string& why)> lost);
+                 std::function<void()> commit, std::function<void(const std::string& why)> lost,
+                 std::vector<int64_t> documents = {});
   void Lost(const std::string& process, const CommittedFile& file, const std::string& why);
 
   // evaluation_commits.cc
   void CommitGenerations(const CommittedFile& file);
   void GenerationsCommitted(const CommittedFile& file, const std::vector<int64_t>& won);
   CommittedFile ScoresOf(const MetricJob& job, const protocol::JobDone& done) const;
-  void CommitScores(const MetricJob& job, const CommittedFile& file);
+  void CommitScores(const MetricJob& job, const CommittedFile& file,
+                    const std::vector<int64_t>& documents);
   void ScoresCommitted(size_t task, const CommittedFile& file, const std::vector<int64_t>& won);
   void RequireSameModel(const std::string& worker, const Json& engine);
   void FinishTask(size_t task);

@@ -58,7 +58,8 @@ void Evaluation::GenerationsCommitted(const CommittedFile& file, const std::vect
   const size_t index = record_.generations.size();
   record_.generations.push_back(file);
   for (const int64_t document : won) record_.generated[file.task][document] = index;
-  backlog_bytes_ += GeneratedBytes(record_, file.task, won);
+  if (!machine_.judging_stopped(task_index_.at(file.task)))
+    backlog_bytes_ += GeneratedBytes(record_, file.task, won);
   machine_.GenerationsCommitted(task_index_.at(file.task), won, file.path, file.trial,
                                 file.attempt);
   hooks_.changed();
@@ -78,13 +79,14 @@ CommittedFile Evaluation::ScoresOf(const MetricJob& job, const protocol::JobDone
   return file;
 }
 
-void Evaluation::CommitScores(const MetricJob& job, const CommittedFile& file) {
+void Evaluation::CommitScores(const MetricJob& job, const CommittedFile& file,
+                              const std::vector<int64_t>& documents) {
   FailPoint("run.scores_reported");
   ++pending_commits_;
   auto won = std::make_shared<std::vector<int64_t>>();
   support_.database->Post(
-      [run = id(), file, won](RunStore& store) {
-        *won = store.Commit(run, FileKind::kScores, file, DocumentsOf(file.first, file.end));
+      [run = id(), file, won, documents](RunStore& store) {
+        *won = store.Commit(run, FileKind::kScores, file, documents);
       },
       Guarded([this, file, won, task = job.task] {
         --pending_commits_;

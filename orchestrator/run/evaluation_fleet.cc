@@ -7,6 +7,7 @@
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "engines/engines.h"
+#include "orchestrator/config/judge_section.h"
 #include "orchestrator/run/evaluation_scheduling.h"
 #include "orchestrator/run/wire_id.h"
 #include "orchestrator/schedule/placement.h"
@@ -170,7 +171,10 @@ std::optional<protocol::Job> Evaluation::LeaseJob(
                        HashOf(*job),
                        Absolute(machine_.ScoresFile(*job)),
                        id(),
-                       job->job_attempt};
+                       job->job_attempt,
+                       UsesJudge(task.definition)
+                           ? JudgeJsonFor(config_.judge, config_.tasks, task.request)
+                           : Json()};
 }
 
 const std::string& Evaluation::HashOf(const MetricJob& job) const {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -137,12 +138,13 @@ void Evaluation::Ignore(const std::string& process, const std::string& what) {
 // Commits the file. If it comes from another host, first checks that the run can go on with it.
 void Evaluation::WhenSound(const std::string& process, FileKind kind, const CommittedFile& file,
                            std::function<void()> commit,
-                           std::function<void(const std::string& why)> lost) {
+                           std::function<void(const std::string& why)> lost,
+                           std::vector<int64_t> documents) {
   if (WitnessOf(process).trusted) return commit();
   const SuiteTask& task = suite_->tasks[task_index_.at(file.task)];
-  ReportedFile reported{Absolute(file.path), file.bytes,   file.hash,
-                        file.first,          file.end,     kind == FileKind::kScores,
-                        task.definition,     task.prepared};
+  ReportedFile reported{Absolute(file.path), file.bytes,    file.hash,
+                        file.first,          file.end,      kind == FileKind::kScores,
+                        task.definition,     task.prepared, std::move(documents)};
   ++pending_commits_;
   support_.finisher->Check(
       std::move(reported), support_.user,
@@ -245,13 +247,61 @@ void Evaluation::OnJobDone(const std::string& metric_process, const protocol::Jo
   costs_.SawJob(job->task, documents, slot_s);
   machine_.MeasuredScoring(job->task, documents, slot_s);
   const CommittedFile made = ScoresOf(*job, done);
+  const std::vector<int64_t> scored = NoteUnscored(metric_process, *job, done);
+  if (scored.empty()) return CheckEnd();
   WhenSound(
       metric_process, FileKind::kScores, made,
-      [this, job = *job, made] { CommitScores(job, made); },
+      [this, job = *job, made, scored] { CommitScores(job, made, scored); },
       [this, job = *job, made, metric_process](const std::string& why) {
         machine_.ScoresLost(job);
         Lost(metric_process, made, why);
-      });
+      },
+      scored);
+}
+
+// Notes the documents of the job on which the judge gave no verdict. Returns the others.
+std::vector<int64_t> Evaluation::NoteUnscored(const std::string& metric_process,
+                                              const MetricJob& job, const protocol::JobDone& done) {
+  std::set<int64_t> unscored;
+  const bool any = !done.unscored.empty() || !done.stopped.empty();
+  // Another host may reach the judge.
+  const bool counts = any && machine_.tasks()[job.task].judged && FailureCounts(metric_process);
+  for (const protocol::Unscored& range : done.unscored) {
+    DocumentRange documents{std::max(range.first, job.documents.first),
+                            std::min(range.end, job.documents.end)};
+    if (documents.size() <= 0) continue;
+    for (int64_t i = documents.first; i < documents.end; ++i) unscored.insert(i);
+    if (!counts) {
+      MetricJob again = job;
+      again.documents = documents;
+      machine_.ScoresLost(again);
+      continue;
+    }
+    log::Warn("run {}: task {}, documents {} to {} have no verdict: {}", id_,
+              machine_.tasks()[job.task].name, documents.first, documents.end - 1, range.cause);
+    machine_.Unscored(job.task, documents, range.cause);
+    WaitsNoMore(job.task, documents);
+  }
+  if (counts && !done.stopped.empty() && !machine_.judging_stopped(job.task)) {
+    log::Warn("run {}: task {}: the judge is asked no more: {}", id_,
+              machine_.tasks()[job.task].name, done.stopped);
+    for (const DocumentRange documents : machine_.StopJudging(job.task, done.stopped))
+      WaitsNoMore(job.task, documents);
+  }
+  std::vector<int64_t> scored;
+  for (int64_t i = job.documents.first; i < job.documents.end; ++i) {
+    if (!unscored.contains(i)) scored.push_back(i);
+  }
+  return scored;
+}
+
+// The documents' generations wait for no scoring in this life of the run.
+void Evaluation::WaitsNoMore(size_t task, DocumentRange documents) {
+  std::vector<int64_t> list;
+  for (int64_t i = documents.first; i < documents.end; ++i) list.push_back(i);
+  const bool was_congested = congested();
+  backlog_bytes_ -= GeneratedBytes(record_, machine_.tasks()[task].name, list);
+  if (was_congested && !congested()) hooks_.changed();
 }
 
 void Evaluation::OnJobFailed(const std::string& metric_process, const protocol::JobFailed& failed) {

@@ -47,6 +47,7 @@ void Evaluation::OnPrepared(std::shared_ptr<const Suite> suite) {
     of.name = task.definition.name;
     of.documents = task.documents;
     of.slow_scoring = task.definition.unsafe_code;
+    of.judged = UsesJudge(task.definition);
     of.command = task.definition.command.has_value();
     of.requests_per_document = static_cast<double>(task.requests) /
                                static_cast<double>(std::max<int64_t>(1, task.documents));

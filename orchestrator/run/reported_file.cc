@@ -81,10 +81,13 @@ class SoundFile {
   void RequireScores() const {
     RequireFewLines(file_, file_.end - file_.first);
     const ScoreReader reader(file_.path, file_.first, file_.end);
-    for (int64_t document = file_.first; document < file_.end; ++document) {
+    const auto look = [&](int64_t document) {
       ThrowIfStopped(stopped_);
       RequireScore(reader.ReadNumbers(document));
-    }
+    };
+    for (const int64_t document : file_.documents) look(document);
+    if (!file_.documents.empty()) return;
+    for (int64_t document = file_.first; document < file_.end; ++document) look(document);
   }
 
  private:

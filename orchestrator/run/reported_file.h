@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "evald/task.h"
 
@@ -18,6 +19,8 @@ struct ReportedFile {
   bool scores = false;  ///< otherwise generations
   TaskDefinition definition;
   std::filesystem::path prepared;
+  /// Those of [first, end) that a scores file must hold; empty: all
+  std::vector<int64_t> documents = {};
 };
 
 /// The reason why the file cannot count; "" if it can. An agent of another host may report any

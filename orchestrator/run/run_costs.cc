@@ -101,7 +101,7 @@ TaskFacts FactsOf(const SuiteTask& task) {
   facts.name = task.definition.name;
   facts.key = task.prepared.filename().string();
   facts.generates = task.definition.output_type == "generate_until";
-  facts.slow_scoring = task.definition.unsafe_code;
+  facts.slow_scoring = task.definition.unsafe_code || UsesJudge(task.definition);
   facts.documents = task.documents;
   facts.tokens_in = task.tokens_in;
   facts.prefix_tokens = task.prefix_tokens;

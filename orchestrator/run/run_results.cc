@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "metrics/aggregate.h"
 #include "metrics/scoring/score_number.h"
+#include "orchestrator/config/judge_section.h"
 #include "orchestrator/report/results.h"
 
 namespace evald {
@@ -135,6 +136,40 @@ Json MathVerifyOf(const RunResultsInput& input) {
   return tasks;
 }
 
+// What the judge of a task is, and what its answers took; without tasks that have none.
+Json JudgesOf(const RunResultsInput& input) {
+  Json judges = Json::object();
+  for (const auto& [task, result] : input.finished) {
+    const SuiteTask& of = input.suite.tasks[task];
+    if (!UsesJudge(of.definition)) continue;
+    const JudgeSettings settings = JudgeFor(input.config.judge, input.config.tasks, of.request);
+    Json& judge =
+        judges[of.definition.name] = {{"model", settings.model}, {"base_url", settings.base_url}};
+    if (settings.max_tokens) judge["max_tokens"] = *settings.max_tokens;
+    if (settings.temperature) judge["temperature"] = *settings.temperature;
+    judge.update(ToJson(result.judge));
+  }
+  return judges;
+}
+
+// "essays: the judge MODEL gave 120 answers (34000 tokens in, 2100 out); 40 were kept ..."
+void PrintJudges(const Json& judges) {
+  for (const auto& [task, judge] : judges.items()) {
+    const auto count = [&](const char* key) { return judge.value(key, int64_t{0}); };
+    std::string kept, unparsed;
+    if (count("cached") > 0) {
+      kept = fmt::format("; {} more were kept from before ({} tokens in, {} out)", count("cached"),
+                         count("cached_tokens_in"), count("cached_tokens_out"));
+    }
+    if (count("unparsed") > 0)
+      unparsed =
+          fmt::format("; {} verdicts could not be read and count as 'unparsed'", count("unparsed"));
+    Print("{}: the judge {} gave {} answers ({} tokens in, {} out){}{}\n", task,
+          judge.value("model", ""), count("requests"), count("tokens_in"), count("tokens_out"),
+          kept, unparsed);
+  }
+}
+
 // task -> documents for which the model gave no number; without empty entries.
 Json UndefinedOf(const RunResultsInput& input) {
   Json undefined = Json::object();
@@ -199,6 +234,7 @@ Json Facts(const RunResultsInput& input) {
           {"math_verify", MathVerifyOf(input)},
           {"fallbacks", FallbacksOf(input)},
           {"undefined", UndefinedOf(input)},
+          {"judge", JudgesOf(input)},
           {"work", Work(input)},
           {"generation", input.generation},
           {"device_share", share},
@@ -353,6 +389,7 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
     PrintTruncatedAnswers(facts.value("truncated_answers", Json::object()));
     PrintFallbacks(facts.value("fallbacks", Json::object()));
     PrintUndefined(facts.value("undefined", Json::object()));
+    PrintJudges(facts.value("judge", Json::object()));
     if (facts["engine"].value("fast", false)) {
       Print("Computed with 'fast': the last bits may depend on how requests were batched.\n");
     }

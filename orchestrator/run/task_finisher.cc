@@ -197,6 +197,9 @@ TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
   result.undefined = found.undefined;
   result.texts = found.texts;
   result.truncated_answers = found.truncated;
+  for (const ScoredDocument& score : found.numbers) {
+    if (score.judge) result.judge += *score.judge;
+  }
   return result;
 }
 

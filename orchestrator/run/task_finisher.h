@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "evald/json.h"
+#include "evald/score.h"
 #include "evald/task.h"
 #include "orchestrator/fleet/fair_threads.h"
 #include "orchestrator/run/reported_file.h"
@@ -47,6 +48,7 @@ struct TaskResult {
   int64_t undefined = 0;
   int64_t texts = 0;              ///< generated answers; 0 for a task that scores log-likelihoods
   int64_t truncated_answers = 0;  ///< of these, those that ran into max_gen_toks
+  JudgeUsage judge;               ///< of a task with a judge: what its answers took
 };
 
 /// Reads the scores of a finished task, aggregates them and writes its samples file. Throws

@@ -97,17 +97,76 @@ void RunMachine::GenerationsCommitted(size_t task, const std::vector<int64_t>& d
 // processes have some from the start and end together.
 void RunMachine::AddJob(size_t task, DocumentRange documents, const std::string& file,
                         int64_t trial, int attempt) {
-  const bool slow = specs_[task].slow_scoring;
-  const int64_t piece = slow ? kSlowJobDocuments : documents.size();
+  const bool slow = specs_[task].slow_scoring, judged = specs_[task].judged;
+  if (const auto& stopped = tasks_[task].judging_stopped)
+    return Unscored(task, documents, *stopped);
+  const int64_t piece = slow && !judged ? kSlowJobDocuments : documents.size();
   for (int64_t first = documents.first; first < documents.end; first += piece) {
     const int64_t job = next_job_++;
-    jobs_table_.Add(job, slow ? 0 : 1);
+    if (judged) {
+      judged_.push_back(job);
+    } else {
+      jobs_table_.Add(job, slow ? 0 : 1);
+    }
     jobs_.Add(job,
               {job, task, {first, std::min(first + piece, documents.end)}, file, trial, attempt});
   }
+  QueueJudged();
 }
 
+// Jobs that wait for another model leave the metric processes to others: one of them at a time is
+// under way, after all that only compute.
+void RunMachine::QueueJudged() {
+  constexpr int64_t kJudgedRank = 2;
+  if (judged_job_ && jobs_table_.has(*judged_job_)) return;
+  judged_job_.reset();
+  if (judged_.empty()) return;
+  judged_job_ = judged_.front();
+  judged_.pop_front();
+  jobs_table_.Add(*judged_job_, kJudgedRank);
+}
+
+void RunMachine::Unscored(size_t task, DocumentRange documents, const std::string& cause) {
+  if (!unscored_.empty()) {
+    auto& [last, why] = unscored_.back();
+    if (last.task == task && last.documents.end == documents.first && why == cause) {
+      last.documents.end = documents.end;
+      return;
+    }
+  }
+  MetricJob job;
+  job.task = task;
+  job.documents = documents;
+  unscored_.emplace_back(std::move(job), cause);
+}
+
+std::vector<DocumentRange> RunMachine::StopJudging(size_t task, const std::string& cause) {
+  std::vector<DocumentRange> dropped;
+  tasks_.at(task).judging_stopped = cause;
+  const auto drop = [&](int64_t job) {
+    if (jobs_.at(job).task != task) return false;
+    dropped.push_back(jobs_.at(job).documents);
+    Unscored(task, dropped.back(), cause);
+    jobs_.Erase(job);
+    return true;
+  };
+  std::erase_if(judged_, drop);
+  const bool queued =
+      judged_job_ && jobs_table_.has(*judged_job_) && !jobs_table_.leased(*judged_job_);
+  if (queued && jobs_.at(*judged_job_).task == task) {
+    jobs_table_.Revoke(*judged_job_);
+    drop(*judged_job_);
+  }
+  QueueJudged();
+  return dropped;
+}
+
+// A judged task's file may lack documents, which a later job scores: their files differ.
 std::string RunMachine::ScoresFile(const MetricJob& job) const {
+  if (specs_[job.task].judged) {
+    return fmt::format("scores/{}/{}.{}-{}.{}.jsonl", FolderNameOf(specs_[job.task].name),
+                       job.trial, job.attempt, job.documents.first, job.job);
+  }
   return fmt::format("scores/{}/{}.{}-{}.jsonl", FolderNameOf(specs_[job.task].name), job.trial,
                      job.attempt, job.documents.first);
 }
@@ -134,6 +193,7 @@ std::optional<MetricJob> RunMachine::JobDone(Holder metric_process, int64_t job,
     const DocumentRange rest{end, std::exchange(documents.end, end)};
     AddJob(done.task, rest, done.generations, done.trial, done.attempt);
   }
+  QueueJudged();
   return done;
 }
 
@@ -141,6 +201,7 @@ bool RunMachine::JobFailed(Holder metric_process, int64_t job, int attempt,
                            const std::string& cause, bool retry) {
   if (!jobs_table_.Fail(metric_process, job, attempt, cause, retry)) return false;
   if (!retry) RefuseTask(jobs_.at(job).task, cause);
+  QueueJudged();
   return true;
 }
 
@@ -150,6 +211,7 @@ void RunMachine::ScoresLost(const MetricJob& job) {
 
 void RunMachine::MetricProcessLost(Holder metric_process, const std::string& cause) {
   jobs_table_.Lose(metric_process, cause);
+  QueueJudged();
 }
 
 void RunMachine::ScoresCommitted(size_t task, const std::vector<int64_t>& documents) {
@@ -220,6 +282,10 @@ std::vector<Missing> RunMachine::missing() const {
     if (tasks_[job.task].refused) continue;
     missing.push_back({describe(job.task, job.documents, "scoring"),
                        fmt::format("{} (attempt {})", given_up.cause, given_up.attempts)});
+  }
+  for (const auto& [job, cause] : unscored_) {
+    if (!tasks_[job.task].refused)
+      missing.push_back({describe(job.task, job.documents, "verdict"), cause});
   }
   return missing;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -32,6 +33,9 @@ struct MachineTask {
   /// The task is a program of the user's. Its trials get no backups: a second worker would only run
   /// the program once more.
   bool command = false;
+  /// Another model rates the answers. The task's jobs wait for that model: one of a run is leased
+  /// at a time, after those that only compute, and has many calls under way.
+  bool judged = false;
 };
 
 /// The input of Plan besides the tasks.
@@ -235,6 +239,13 @@ class RunMachine {
   /// be scored and is refused.
   bool JobFailed(Holder metric_process, int64_t job, int attempt, const std::string& cause,
                  bool retry);
+  /// A judge gave no verdict on these documents: they stay without a score.
+  void Unscored(size_t task, DocumentRange documents, const std::string& cause);
+  /// The task's judge is down: its jobs that are not leased, and those to come, are given up.
+  /// Returns the documents of the former.
+  std::vector<DocumentRange> StopJudging(size_t task, const std::string& cause);
+  /// Whether StopJudging was called for the task.
+  bool judging_stopped(size_t task) const { return tasks_.at(task).judging_stopped.has_value(); }
   /// The failure does not count: the job goes to the next metric process that asks. Returns false
   /// if the process does not hold the lease.
   bool JobGivenBack(Holder metric_process, int64_t job, int attempt) {
@@ -291,7 +302,8 @@ class RunMachine {
     int64_t generated_count = 0;
     int64_t scored_count = 0;
     std::vector<std::string> salvage;
-    std::optional<std::string> refused;  // the reason
+    std::optional<std::string> refused;          // the reason
+    std::optional<std::string> judging_stopped;  // likewise
   };
   struct SliceState {
     size_t task = 0;
@@ -336,11 +348,16 @@ class RunMachine {
   void Reopen(const SliceState& slice, const std::string& file);
   void AddJob(size_t task, DocumentRange documents, const std::string& file, int64_t trial,
               int attempt);
+  // Queues the next job of a judged task, if none is queued or leased.
+  void QueueJudged();
 
   std::vector<MachineTask> specs_;
   std::vector<TaskState> tasks_;
-  Numbered<TrialState> trials_;  // those that are neither done nor revoked
-  Numbered<MetricJob> jobs_;     // those that are not done
+  Numbered<TrialState> trials_;        // those that are neither done nor revoked
+  Numbered<MetricJob> jobs_;           // those that are not done
+  std::deque<int64_t> judged_;         // jobs of judged tasks that are not queued yet
+  std::optional<int64_t> judged_job_;  // the one that was queued last
+  std::vector<std::pair<MetricJob, std::string>> unscored_;  // documents without a verdict, and why
   OpenWork work_{1, 1, 1};
   std::unique_ptr<Policy> policy_;
   Corrections costs_;

@@ -108,6 +108,8 @@ class LeaseTable {
   std::optional<int64_t> LeasedAt(Holder holder, int64_t item) const;
 
   bool leased(int64_t item) const;
+  /// Whether the item is queued or leased.
+  bool has(int64_t item) const { return items_.has(item); }
   size_t queued() const { return queue_.size(); }
   size_t leased() const { return leased_; }
   size_t completed() const { return completed_; }

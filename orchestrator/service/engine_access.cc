@@ -6,6 +6,7 @@
 
 #include "engines/engines.h"
 #include "evald/error.h"
+#include "orchestrator/config/judge_section.h"
 
 namespace evald {
 namespace {
@@ -14,16 +15,58 @@ bool IsAtOrBelow(const std::string& url, const std::string& base) {
   return url == base || url.starts_with(base.ends_with('/') ? base : base + "/");
 }
 
+bool IsListed(const std::string& url, const std::vector<std::string>& bases) {
+  return std::any_of(bases.begin(), bases.end(),
+                     [&](const std::string& base) { return IsAtOrBelow(url, base); });
+}
+
+// Whether the variable is the key of this server.
+bool IsKeyOf(const std::string& url, const Json& variable,
+             const std::map<std::string, std::string>& keys) {
+  return std::any_of(keys.begin(), keys.end(), [&](const auto& entry) {
+    return IsAtOrBelow(url, entry.first) && variable == entry.second;
+  });
+}
+
 [[noreturn]] void Refuse(const std::string& key, const std::string& why,
                          const std::string& remedy) {
   throw Error(ErrorKind::kUsage, fmt::format("key 'engine.{}': {}", key, why), remedy);
 }
 
+[[noreturn]] void RefuseJudge(const std::string& place, const std::string& why,
+                              const std::string& remedy) {
+  throw Error(ErrorKind::kUsage, fmt::format("key '{}': {}", place, why), remedy);
+}
+
+// The settings of the run, or of one request with the run's: `place` names them.
+void CheckJudge(const Json& judge, const std::string& place, const EngineAccess& access) {
+  if (judge.is_null()) return;
+  const auto timeout = judge.value("timeout_s", 0.0);
+  if (timeout > judge_limits::kTimeoutSubmittedMax) {
+    RefuseJudge(place + ".timeout_s",
+                fmt::format("found {:g}, expected at most {:g} in a submitted run", timeout,
+                            judge_limits::kTimeoutSubmittedMax),
+                "others wait for the metric process that asks the judge");
+  }
+  if (access.commands) return;
+  const std::string url = judge.value("base_url", std::string());
+  if (!url.empty() && !IsListed(url, access.judge_urls)) {
+    RefuseJudge(place + ".base_url", fmt::format("this service does not ask the judge at {}", url),
+                "the service's configuration lists the judges under 'judge_urls'");
+  }
+  const Json variable = judge.value("api_key_env", Json());
+  if (variable.is_null() || IsKeyOf(url, variable, access.judge_keys)) return;
+  RefuseJudge(place + ".api_key_env",
+              "this service gives its keys only to judges that it knows, and to each only the "
+              "judge's own",
+              "list the variable of the judge's key under 'judge_keys' in the service's "
+              "configuration");
+}
+
 void CheckUrl(const std::string& key, const Json& value, const EngineAccess& access) {
   if (!value.is_string()) return;  // refused below, by its type
   const auto& url = value.get_ref<const std::string&>();
-  const bool listed = std::any_of(access.urls.begin(), access.urls.end(),
-                                  [&](const std::string& base) { return IsAtOrBelow(url, base); });
+  const bool listed = IsListed(url, access.urls);
   if (ExpectedInstead(SettingUse::kUrl, value).empty() && (listed || access.urls.empty())) return;
   Refuse(key, fmt::format("this service does not call {}", url),
          access.urls.empty() ? "expected " + ExpectedInstead(SettingUse::kUrl, value)
@@ -33,10 +76,7 @@ void CheckUrl(const std::string& key, const Json& value, const EngineAccess& acc
 void CheckVariable(const std::string& key, const Json& value, const EngineConfig& engine,
                    const EngineAccess& access) {
   const std::string url = GivenServer(engine.kind(), engine.settings);
-  const bool given = std::any_of(access.keys.begin(), access.keys.end(), [&](const auto& entry) {
-    return IsAtOrBelow(url, entry.first) && value == entry.second;
-  });
-  if (given) return;
+  if (IsKeyOf(url, value, access.keys)) return;
   Refuse(key,
          "this service gives its keys only to servers that it knows, and to each only the server's "
          "own",
@@ -69,6 +109,14 @@ void CheckSettings(const EngineConfig& engine) {
 }
 
 }  // namespace
+
+void CheckJudgesAreAllowed(const EvalConfig& config, const EngineAccess& access) {
+  CheckJudge(config.judge, "judge", access);
+  for (const TaskRequest& task : config.tasks) {
+    if (!task.judge.is_null())
+      CheckJudge(MergedJudge(config.judge, task.judge), "tasks[].judge", access);
+  }
+}
 
 void CheckCommandsAreAllowed(const std::vector<TaskRequest>& tasks, const EngineAccess& access) {
   for (const TaskRequest& task : tasks) {

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "metrics/sandbox_options.h"
+#include "orchestrator/config/judge_section.h"
 #include "orchestrator/config/sections.h"
 #include "orchestrator/config/worker_devices.h"
 #include "orchestrator/fleet/local_host.h"
@@ -41,7 +42,8 @@ LocalHostOptions MakeHostOptions(const RunOptions& options, const fs::path& sock
           options.binaries,
           directory.path() / "logs",
           {"--sandbox", ToJson(options.config.metrics.sandbox).dump(), "--task-code",
-           ToJson(options.config.task_code).dump()}};
+           ToJson(options.config.task_code).dump(), "--judge-cache",
+           (options.config.cache_dir / kJudgeCache).string()}};
 }
 
 std::filesystem::path StateOf(const EvalConfig& config) {

@@ -12,6 +12,7 @@
 #include "base/own_folder.h"
 #include "base/text.h"
 #include "metrics/sandbox_options.h"
+#include "orchestrator/config/judge_section.h"
 #include "orchestrator/run/run_ending.h"
 #include "orchestrator/service/process_id.h"
 #include "orchestrator/service/submission.h"
@@ -51,14 +52,29 @@ FleetOptions FleetOptionsOf(const ServiceOptions& options) {
 }
 
 LocalAgent LocalAgentOf(const ServiceOptions& options) {
-  return {
-      options.binaries / "evald",
-      {"agent", "--socket", (options.state_dir / kAgentSocket).string(), "--root",
-       options.state_dir.string(), "--staging-root", options.staging_root.string(), "--devices",
-       Join(options.devices, ","), "--metric-processes", std::to_string(options.metric_processes),
-       "--sandbox", ToJson(options.sandbox).dump(), "--task-code", ToJson(options.task_code).dump(),
-       "--linger", fmt::format("{}", options.linger_s), "--log-level", options.log_level},
-      options.state_dir};
+  return {options.binaries / "evald",
+          {"agent",
+           "--socket",
+           (options.state_dir / kAgentSocket).string(),
+           "--root",
+           options.state_dir.string(),
+           "--staging-root",
+           options.staging_root.string(),
+           "--devices",
+           Join(options.devices, ","),
+           "--metric-processes",
+           std::to_string(options.metric_processes),
+           "--sandbox",
+           ToJson(options.sandbox).dump(),
+           "--task-code",
+           ToJson(options.task_code).dump(),
+           "--judge-cache",
+           (options.cache_dir / kJudgeCache).string(),
+           "--linger",
+           fmt::format("{}", options.linger_s),
+           "--log-level",
+           options.log_level},
+          options.state_dir};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/names.h"
 #include "orchestrator/config/engine_section.h"
+#include "orchestrator/config/judge_section.h"
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/service/engine_access.h"
 #include "orchestrator/service/service.h"
@@ -99,6 +100,7 @@ EvalConfig Service::Parse(const Submission& submission, EvalOverrides::Folders f
   if (submission.base.empty()) overrides.called = kSubmitted;
   EvalConfig config = ParseEvalConfig(submission.yaml, base / kFileName, overrides);
   CheckEngineIsAllowed(config.engine, options_.engines);
+  CheckJudgesAreAllowed(config, options_.engines);
   CheckCommandsAreAllowed(config.tasks, options_.engines);
   if (config.bootstrap_iters > kBootstrapItersSubmittedMax) {
     throw Error(
@@ -115,6 +117,7 @@ EvalConfig Service::ReadSubmission(const Submission& submission, bool weights,
   CheckSize(submission);
   EvalConfig config = Parse(submission, EvalOverrides::Folders::kLookedAt);
   CheckPaths(config);
+  CheckJudgeKeys(config);
   PreparationInput input = InputOf(config, PreparationInput::Work::kCheck);
   input.weights = input.weights && weights;
   // Reports now what is wrong with a task or a checkpoint. A service that stops takes no

@@ -10,6 +10,7 @@
 #include "evald/error.h"
 #include "metrics/scoring/aggregations.h"
 #include "metrics/scoring/metrics.h"
+#include "metrics/scoring/sample_metrics.h"
 #include "metrics/scoring/score_number.h"
 
 namespace evald {
@@ -313,6 +314,30 @@ MetricValuesOf ReadMetric(ResultSet* set, const MetricKey& key) {
       "results and samples must be of one run, and the metric one that evald aggregates");
 }
 
+namespace {
+
+// The model that gave a task's metric as its judge; "" if none did, or if the results do not say.
+std::string JudgeBehind(const ResultSet& set, const std::string& task, const std::string& metric) {
+  const Json& config = set.Member("configs", task);
+  const Json metrics = config.is_object() ? config.value("metric_list", Json()) : Json();
+  if (!metrics.is_array()) return "";
+  const bool judged = std::any_of(metrics.begin(), metrics.end(), [&](const Json& entry) {
+    if (!entry.is_object() || entry.value("metric", Json()) != kJudgeName) return false;
+    const Json name = entry.value("name", Json(kJudgeName));
+    if (!name.is_string()) return false;
+    const auto& called = name.get_ref<const std::string&>();
+    return metric == called || MetricOfSamples(metric) == called;
+  });
+  if (!judged) return "";
+  const Json facts = set.results().value("evald", Json());
+  const Json judges = facts.is_object() ? facts.value("judge", Json()) : Json();
+  const Json judge = judges.is_object() ? judges.value(task, Json()) : Json();
+  const Json model = judge.is_object() ? judge.value("model", Json()) : Json();
+  return model.is_string() ? model.get<std::string>() : "";
+}
+
+}  // namespace
+
 std::vector<std::string> OtherVersions(const ResultSet& candidate, const ResultSet& baseline,
                                        const std::string& task) {
   std::vector<std::string> others;
@@ -356,6 +381,10 @@ Comparison Compare(ResultSet* candidate, ResultSet* baseline, const MetricKey& k
       result.only_candidate += static_cast<int64_t>(leaf.samples->size());
       continue;
     }
+    const std::string judge = JudgeBehind(*candidate, leaf.task, key.metric),
+                      before = JudgeBehind(*baseline, leaf.task, key.metric);
+    if (judge != before)
+      result.why_none = fmt::format("the judges differ: '{}' and '{}'", judge, before);
     Stratum stratum = pairing.Pair(leaf, *match);
     if (!stratum.mine.empty()) strata.push_back(std::move(stratum));
   }
@@ -369,6 +398,7 @@ Comparison Compare(ResultSet* candidate, ResultSet* baseline, const MetricKey& k
     result.why_none = "they have no document in common";
     return result;
   }
+  if (!result.why_none.empty()) return result;
   if (IsOwn(mine.aggregation)) {
     result.why_none = kOwnWhyNone;
     return result;

@@ -157,6 +157,32 @@ std::string Results(const Json& results) {
   return "<h2>Results</h2>\n" + table.Finish();
 }
 
+// The judges of tasks and what their answers took (evald.judge of the results).
+std::string Judges(const Json& results) {
+  const Json facts = results.is_object() ? results.value("evald", Json()) : Json();
+  const Json judges = facts.is_object() ? facts.value("judge", Json()) : Json();
+  if (!judges.is_object() || judges.empty()) return "";
+  TableWriter table("What the judges' answers took", {{"Task"},
+                                                      {"Judge"},
+                                                      {"Answers", true},
+                                                      {"Tokens in", true},
+                                                      {"Tokens out", true},
+                                                      {"Kept from before", true},
+                                                      {"Not parsed", true}});
+  for (const auto& [task, judge] : judges.items()) {
+    if (!judge.is_object()) continue;
+    const Json model = judge.value("model", Json());
+    std::vector<std::string> cells = {Html(task),
+                                      model.is_string() ? Html(model.get<std::string>()) : ""};
+    for (const char* key : {"requests", "tokens_in", "tokens_out", "cached", "unparsed"}) {
+      const Json count = judge.value(key, Json());
+      cells.push_back(count.is_number_integer() ? count.dump() : "");
+    }
+    table.Row(cells);
+  }
+  return "<h2>Judges</h2>\n" + table.Finish();
+}
+
 std::string Examples(const std::vector<Example>& examples) {
   if (examples.empty()) return "";
   std::string text = "<h2>Wrong answers</h2>\n";
@@ -198,8 +224,8 @@ std::string VerdictHtml(const Verdict& verdict, const Json& results,
       text += fmt::format("<li>{}</li>", Html(problem));
     text += "</ul>\n";
   }
-  return text + Gates(verdict) + ComparisonsHtml(verdict) + Results(results) + Examples(examples) +
-         "</main>\n</body>\n</html>\n";
+  return text + Gates(verdict) + ComparisonsHtml(verdict) + Results(results) + Judges(results) +
+         Examples(examples) + "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace evald

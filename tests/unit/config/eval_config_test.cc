@@ -36,6 +36,25 @@ TEST(EvalConfig, ErrorsOfTheFileNameItsLine) {
                     HasSubstr("did you mean 'threads'")));
 }
 
+TEST(EvalConfig, AJudgeIsReadStrictly) {
+  const std::string plain = kPlain;
+  const auto judge = [&](const std::string& keys) {
+    return ProblemOf(plain + "judge: {" + keys + "}\n");
+  };
+  EXPECT_EQ(judge("base_url: 'http://h:1/v1', model: m, retries: 3, temperature: 0.5"), "");
+  EXPECT_THAT(judge("url: x"), HasSubstr("unknown key 'judge.url'"));
+  EXPECT_THAT(judge("base_url: 'ftp://h'"), HasSubstr("key 'judge.base_url': found"));
+  EXPECT_THAT(judge("base_url: 'http://me:pw@h/v1'"), HasSubstr("key 'judge.base_url': found"));
+  EXPECT_THAT(judge("api_key_env: 'A KEY'"), HasSubstr("the name of an environment variable"));
+  EXPECT_THAT(judge("concurrency: 0"), HasSubstr("judge.concurrency"));
+  EXPECT_THAT(judge("timeout_s: 0"), HasSubstr("judge.timeout_s"));
+  const EvalConfig config = ParseEvalConfig(
+      plain + "judge: {base_url: 'http://h:1/v1', model: m, concurrency: 3, max_tokens: 9}\n",
+      "/somewhere/eval.yaml", {});
+  EXPECT_EQ(ToJson(config)["judge"], config.judge);
+  EXPECT_EQ(ToJson(config, true)["judge"], (Json{{"model", "m"}, {"max_tokens", 9}}));
+}
+
 TEST(EvalConfig, ErrorsOfSetNameTheAssignment) {
   const std::pair<const char*, const char*> cases[] = {
       {"wokers=3", "--set wokers=3: unknown key 'wokers'; did you mean 'workers'"},

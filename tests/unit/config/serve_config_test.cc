@@ -34,6 +34,15 @@ class ServeConfigTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(ServeConfigTest, JudgesHaveKeysOfTheirOwn) {
+  const ServeConfig config =
+      Read("judge_urls: ['http://j:1/v1']\njudge_keys: {'http://j:1/v1': J_KEY}\n");
+  EXPECT_EQ(config.judge_urls, std::vector<std::string>{"http://j:1/v1"});
+  EXPECT_EQ(config.judge_keys.at("http://j:1/v1"), "J_KEY");
+  EXPECT_THAT(Problem("engine_urls: ['http://j:1']\njudge_keys: {'http://j:1': J_KEY}\n"),
+              HasSubstr("key 'judge_keys': 'http://j:1' is not one of 'judge_urls'"));
+}
+
 TEST_F(ServeConfigTest, PathsStartFromItsFolder) {
   const ServeConfig config = Read(
       "listen: '[::1]:9000'\nstate_dir: state\nroots: [models, /data]\nengine_urls: "

@@ -196,9 +196,20 @@ TEST(ScoreCodec, ThereAndBack) {
   score.filters.push_back({"strict-match", Json{"72"}, Json{{"exact_match", 1.0}}});
   score.filters.push_back({"pass", Json{{1, "a"}}, Json{{"acc", {0, 1}}}, {}, {{"acc", "gA=="}}});
   score.detail = {{"0", "passed"}};
+  score.judge = JudgeUsage{2, 300, 20, 1, 150, 10, 1};
   const std::string line = ToLine(ToJson(score));
   EXPECT_EQ(ToLine(ToJson(ScoreFromJson(ParseJson(line, "x"), "x"))), line);
+  EXPECT_EQ(ScoreFromJson(ParseJson(line, "x"), "x").judge, score.judge);
+  JudgeUsage sum = *score.judge;
+  sum += *score.judge;
+  EXPECT_EQ(sum, (JudgeUsage{4, 600, 40, 2, 300, 20, 2}));
   Json wrong = ToJson(score);
+  for (const Json& tokens : {Json(-1), Json("1"), Json(INT64_MAX), Json()}) {
+    wrong["judge"]["tokens_in"] = tokens;
+    EXPECT_THAT(RefusalOf([&] { ScoreFromJson(wrong, "s:1"); }),
+                HasSubstr("s:1: judge: key 'tokens_in'"));
+  }
+  wrong = ToJson(score);
   wrong["filters"][1]["metrics"] = 3;
   EXPECT_THAT(RefusalOf([&] { ScoreFromJson(wrong, "s:1"); }),
               HasSubstr("s:1: filters[1]: key 'metrics'"));

@@ -37,13 +37,13 @@ std::vector<Message> OneOfEach() {
       SliceDone{7, 1, "gsm8k", 3, 9, "/run/g/7.1.jsonl", "aa", 4096, 6, 1, 600, 700, 3.5, 1.25, 2},
       TrialDone{7, 1, 12.25},
       TrialFailed{7, 1, false, "disk \"full\"", true},
-      JobDone{9, "/run/s/9.jsonl", "bb", 77, 0.5, 0.75, 2, 12},
+      JobDone{9, "/run/s/9.jsonl", "bb", 77, 0.5, 0.75, 2, 12, {{4, 6, "no verdict"}}, "down"},
       JobFailed{9, true, "killed", 2},
       Span{"generate", 1000, 2000, Json{{"trials", {7}}}},
       Load{"/dev/shm/evald-0/f00d", "f00d"},
       Lease{7, 1, {slice, slice}, "f00d", "run-1"},
       Job{9, "gsm8k", "/cache/prepared/ab", 3, 9, "/run/g/7.1.jsonl", "aa", "/run/s/9.jsonl",
-          "run-1", 2},
+          "run-1", 2, Json{{"model", "m"}}},
       Revoke{7, 1},
       Drain{},
       Stop{},
@@ -96,7 +96,8 @@ TEST(Messages, ValuesArriveInTheirMembers) {
 
 // Members that earlier versions do not send.
 const std::set<std::pair<std::string, std::string>> kLaterMembers = {
-    {"hello", "waits"},      {"job_done", "end"},        {"progress", "pulled"},
+    {"hello", "waits"},      {"job", "judge"},           {"job_done", "end"},
+    {"job_done", "stopped"}, {"job_done", "unscored"},   {"progress", "pulled"},
     {"progress", "to_pull"}, {"trial_failed", "device"}, {"trial_failed", "task"}};
 
 // After the decoder, no code meets a number that no device can report, or a raw value of another
@@ -149,6 +150,11 @@ TEST(Messages, WhatIsOutOfBoundsIsNamed) {
       {7, "/cpu_seconds", -1},
       {7, "/job", -1},
       {7, "/end", -1},
+      {7, "/unscored/0/first", -1},
+      {7, "/unscored/0/end", 4},
+      {7, "/unscored/0/cause", 5},
+      {7, "/unscored", std::vector<Json>(300, Json{{"first", 1}, {"end", 2}, {"cause", ""}})},
+      {12, "/judge", "http://h"},
       {8, "/attempt", -1},
       {9, "/begin", INT64_MIN},
       {9, "/end", INT64_MAX},

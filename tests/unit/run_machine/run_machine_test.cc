@@ -59,6 +59,77 @@ TEST(RunMachine, FilesLieInFoldersMadeOfNames) {
   EXPECT_EQ(machine.ScoresFile(*machine.LeaseJob("m"_p, 0)), "scores/%2E.%2F..%2Fx/7.1-0.jsonl");
 }
 
+// A machine of a judged task with `documents` and one without a judge, all generated.
+RunMachine Judged(int64_t documents) {
+  MachineTask judged{"judged", documents};
+  judged.judged = true;
+  RunMachine machine = Whole({judged, {"plain", 3}});
+  for (int i = 0; i < 2; ++i) {
+    const TrialLease lease = *machine.LeaseTrial("w"_p, 0);
+    for (const LeasedSlice& slice : lease.slices) {
+      machine.SliceReported("w"_p, lease.trial, lease.attempt, slice.task, slice.documents);
+      machine.GenerationsCommitted(slice.task, List(slice.documents), FileOf(machine, lease, slice),
+                                   lease.trial, lease.attempt);
+    }
+    machine.TrialDone("w"_p, lease.trial, lease.attempt);
+  }
+  return machine;
+}
+
+// They wait for another model, and would hold all metric processes.
+TEST(RunMachine, OneJudgedJobIsUnderWayAtATimeAndAfterTheOthers) {
+  RunMachine machine = Judged(600);
+  EXPECT_EQ(machine.tasks()[machine.LeaseJob("m0"_p, 0)->task].name, "plain");
+  const MetricJob first = *machine.LeaseJob("m1"_p, 0);
+  EXPECT_EQ(machine.tasks()[first.task].name, "judged");
+  EXPECT_EQ(machine.jobs().queued(), 0u) << "nobody is asked for in vain";
+  EXPECT_FALSE(machine.LeaseJob("m2"_p, 0));
+  const MetricJob done = *machine.JobDone("m1"_p, first.job, first.job_attempt, 5);
+  EXPECT_EQ(done.documents, (DocumentRange{0, 5}));
+  const MetricJob second = *machine.LeaseJob("m2"_p, 0);
+  EXPECT_FALSE(machine.LeaseJob("m1"_p, 0));
+  EXPECT_NE(machine.ScoresFile(first), machine.ScoresFile(second));
+  machine.MetricProcessLost("m2"_p, "killed");
+  EXPECT_EQ(machine.LeaseJob("m1"_p, 0)->job, second.job);
+}
+
+TEST(RunMachine, ADocumentWithoutAVerdictIsMissing) {
+  RunMachine machine = Judged(6);
+  const MetricJob plain = *machine.LeaseJob("m"_p, 0);
+  machine.JobDone("m"_p, plain.job, plain.job_attempt);
+  machine.ScoresCommitted(plain.task, List(plain.documents));
+  const MetricJob job = *machine.LeaseJob("m"_p, 0);
+  machine.JobDone("m"_p, job.job, job.job_attempt);
+  machine.Unscored(job.task, {2, 3}, "prose");
+  machine.Unscored(job.task, {3, 4}, "prose");
+  machine.Unscored(job.task, {5, 6}, "nothing");
+  machine.ScoresCommitted(job.task, {0, 1, 4});
+  EXPECT_TRUE(machine.idle());
+  EXPECT_FALSE(machine.complete());
+  EXPECT_FALSE(machine.refused()) << "a resumed run may judge them";
+  const std::vector<Missing> missing = machine.missing();
+  ASSERT_EQ(missing.size(), 2u);
+  EXPECT_EQ(missing[0].what, "task judged, documents 2 to 3: verdict");
+  EXPECT_EQ(missing[0].cause, "prose");
+  EXPECT_EQ(missing[1].what, "task judged, documents 5 to 5: verdict");
+}
+
+TEST(RunMachine, TheJobsOfAJudgeThatIsDownAreGivenUp) {
+  RunMachine machine = Judged(600);
+  const MetricJob plain = *machine.LeaseJob("m"_p, 0);
+  machine.JobDone("m"_p, plain.job, plain.job_attempt);
+  const MetricJob job = *machine.LeaseJob("m"_p, 0);
+  machine.JobDone("m"_p, job.job, job.job_attempt, 3);
+  machine.Unscored(job.task, {0, 3}, "down");
+  int64_t dropped = 0;
+  for (const DocumentRange range : machine.StopJudging(job.task, "down")) dropped += range.size();
+  EXPECT_EQ(dropped, 597);
+  EXPECT_TRUE(machine.judging_stopped(job.task));
+  EXPECT_TRUE(machine.idle());
+  machine.ScoresLost(job);
+  EXPECT_TRUE(machine.idle()) << "later jobs, too";
+}
+
 // Numbers of trials and jobs can be guessed. So a report counts only from the process that holds
 // the lease.
 TEST(RunMachine, AReportOfAnotherProcessChangesNothing) {
