@@ -96,6 +96,7 @@ ExitStatus Run(const Common& common, Flags flags) {
   options.quiet = common.quiet;
   options.log_level = common.log_level;
   options.config.gates = PolicyOf(flags.verdict, options.config.gates);
+  options.config.programs_here = true;
   const Preparer preparer(common.binaries);
   CheckInputs(options.config, preparer);
   CheckState(options.config);

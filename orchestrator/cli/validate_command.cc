@@ -57,6 +57,7 @@ void PrintPlan(const EvalConfig& config, const Json& plan) {
 ExitStatus Validate(const Common& common, const Flags& flags) {
   EvalConfig config = ReadEvalConfig(flags.file, flags.overrides);
   CheckEngineSettings(config, common.binaries);
+  config.programs_here = true;
   config.gates = PolicyOf(flags.verdict, config.gates);
   PreparationInput input = InputOf(config, PreparationInput::Work::kDescribe);
   input.baseline_complete = true;
