@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -145,6 +146,42 @@ double RunBaseline(const std::string& python, const std::filesystem::path& data,
   return seconds;
 }
 
+/// Python programs that read their standard input, each in a sandbox of its own, on all runners at
+/// once: programs of one test, and tests of one program, per second.
+Json RateWithInput(std::vector<std::unique_ptr<CodeRunner>>& runners, int programs) {
+  constexpr int kTests = 20;
+  const ProgramSources sources = {
+      "python", {{"", "print(sum(map(int, input().split())))\n"}}, /*cpu_seconds=*/0};
+  std::atomic<int> wrong{0};
+  const auto rate = [&](int builds, int tests) {
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<std::thread> threads;
+    for (const auto& runner : runners) {
+      threads.emplace_back([&, builds, tests] {
+        try {
+          for (int i = 0; i < builds; ++i) {
+            ProgramOutcome outcome;
+            const auto program = runner->Build(sources, &outcome);
+            for (int test = 0; program != nullptr && test < tests; ++test) {
+              if (program->Run("1 2 3\n", 64, true).output != "6\n") ++wrong;
+            }
+            if (program == nullptr) ++wrong;
+          }
+        } catch (const Error&) {
+          ++wrong;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return static_cast<double>(runners.size()) * builds * tests / SecondsSince(start);
+  };
+  const double programs_rate = rate(programs, 1);
+  const double tests_rate = rate(std::max(1, programs / kTests), kTests);
+  return {{"programs_per_second", programs_rate},
+          {"tests_per_second", tests_rate},
+          {"wrong", wrong.load()}};
+}
+
 }  // namespace
 
 Result RunSandbox(const Options& options) {
@@ -185,6 +222,7 @@ Result RunSandbox(const Options& options) {
                     {"rounds", 2},
                     {"start_seconds", start_seconds},
                     {"baseline_measured", measured},
+                    {"with_input", RateWithInput(runners, options.quick ? 20 : 200)},
                     {"isolation", runners.front()->Isolation()}};
   return result;
 }

@@ -183,9 +183,9 @@ void GroupBuilder::Add(const TaskRequest& request) {
 // The harness computes with the settings of the last of them and does not say so.
 void GroupBuilder::RefuseOtherSettings(const TaskRequest& one, const TaskRequest& other) const {
   const auto settings = [](const TaskRequest& of) {
-    return std::tie(of.limit, of.limit_total, of.limit_share, of.num_fewshot, of.repeats, of.sample_metrics,
-                    of.generation_kwargs, of.enable_thinking, of.think_end, of.metadata,
-                    of.judge);
+    return std::tie(of.limit, of.limit_total, of.limit_share, of.num_fewshot, of.repeats,
+                    of.sample_metrics, of.generation_kwargs, of.enable_thinking, of.think_end,
+                    of.metadata, of.judge);
   };
   if (settings(one) == settings(other)) return;
   throw Error(ErrorKind::kUsage,

@@ -55,7 +55,7 @@ class GenerateUntil : public ProcessResults {
         throw Error(ErrorKind::kInput,
                     fmt::format("the metric '{}' with several targets is not served", spec.metric));
       }
-      runs_code_ = runs_code_ || rule.runs_code;
+      runs_code_ = runs_code_ || (rule.runs_code && rule.check == nullptr);
       takes_any_ = takes_any_ || rule.scores_nothing;
       rules_.emplace_back(&rule, spec);
     }
@@ -65,6 +65,9 @@ class GenerateUntil : public ProcessResults {
 
   void Check(const PreparedDocument& document) const override {
     for (const std::shared_ptr<const JudgeMetric>& judge : judges_) judge->Check(document);
+    for (const auto& [rule, spec] : rules_) {
+      if (rule->check != nullptr) rule->check(spec, document);
+    }
     if (!document.choices.is_null()) {
       ChoiceText(document);
     } else if (several_ && !takes_any_) {
@@ -92,7 +95,7 @@ class GenerateUntil : public ProcessResults {
     if (filtered.empty()) throw Error(ErrorKind::kInput, "the document has no response");
     if (filtered[0].is_null() && !takes_any_)
       throw AnswerError("no text", "the filters leave null, expected text");
-    TextAnswer answer{Gold(document, filtered[0]), filtered[0]};
+    TextAnswer answer{Gold(document, filtered[0]), filtered[0], &document};
     Json metrics = Json::object();
     Json kept = Json::object();
     for (size_t i = 0; i < scorers_.size(); ++i) {

@@ -20,6 +20,7 @@
   extern "C" __attribute__((visibility("hidden"))) const char symbol##_end[];
 
 EVALD_EMBED(evald_sandbox_guest, EVALD_SANDBOX_GUEST)
+EVALD_EMBED(evald_sandbox_keeper, EVALD_SANDBOX_KEEPER)
 EVALD_EMBED(evald_sandbox_zygote, EVALD_SANDBOX_ZYGOTE)
 EVALD_EMBED(evald_sandbox_discover, EVALD_SANDBOX_DISCOVER)
 
@@ -28,6 +29,11 @@ namespace evald::sandbox {
 std::string_view GuestLibrary() {
   return {evald_sandbox_guest_begin,
           static_cast<size_t>(evald_sandbox_guest_end - evald_sandbox_guest_begin)};
+}
+
+std::string_view KeeperProgram() {
+  return {evald_sandbox_keeper_begin,
+          static_cast<size_t>(evald_sandbox_keeper_end - evald_sandbox_keeper_begin)};
 }
 
 std::string_view ZygoteScript() {

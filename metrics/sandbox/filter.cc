@@ -255,17 +255,19 @@ void AllowAll(Rules& rules, const char* const (&names)[kCount]) {
   for (const char* name : names) rules.Allow(name);
 }
 
-void AddProcessRules(Rules& rules, bool allow_processes) {
+void AddProcessRules(Rules& rules, const FilterOptions& options) {
   // clone3 is refused with ENOSYS: libc then falls back to clone, whose flags the filter can see.
   const uint64_t namespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET |
                               CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWTIME;
-  if (allow_processes) {
+  if (options.processes) {
     // If a process ignores SIGCHLD, the kernel reaps its children, and their CPU time is lost.
-    for (int signal = 1; signal < NSIG; ++signal) {
+    if (options.child_signals) rules.Allow("rt_sigaction");
+    for (int signal = 1; signal < NSIG && !options.child_signals; ++signal) {
       const auto same = SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(signal));
       if (signal != SIGCHLD) rules.Allow("rt_sigaction", same);
     }
-    rules.Refuse("rt_sigaction", EPERM, SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffull, SIGCHLD));
+    if (!options.child_signals)
+      rules.Refuse("rt_sigaction", EPERM, SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffull, SIGCHLD));
     rules.Allow("clone", SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces, 0));
     AllowAll(rules, kProcessesToo);
   } else {
@@ -385,7 +387,7 @@ std::vector<sock_filter> BuildFilter(const FilterOptions& options) {
   for (const unsigned long option : {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_SET_VMA}) {
     rules.Allow("prctl", SCMP_A0(SCMP_CMP_EQ, option));
   }
-  AddProcessRules(rules, options.processes);
+  AddProcessRules(rules, options);
   AddDescriptorRules(rules);
   AddDeviceRules(rules);
   AddRefusals(rules);

@@ -13,6 +13,9 @@ struct FilterOptions {
   /// The interpreter itself runs under the filter, and has no secret of evald's in its memory: it
   /// may be started, and may give memory back to the kernel
   bool interpreter = false;
+  /// What signal a child's end gives is a program's own choice, as compilers and shells need it.
+  /// The CPU time of children that nobody waits for may then be lost
+  bool child_signals = false;
 };
 
 /// The system calls of a program, as a BPF program for seccomp(2). It is an allowlist: a call that

@@ -61,22 +61,48 @@ const char* MountTmp(const RootPlan& plan) {
   char options[128];
   snprintf(options, sizeof(options), "size=%llu,nr_inodes=16384,mode=0700,uid=%u,gid=%u",
            static_cast<unsigned long long>(plan.tmp_bytes), plan.tmp_owner, plan.tmp_owner);
-  const bool done = mount("tmpfs", "tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) == 0;
+  const unsigned long flags = MS_NOSUID | MS_NODEV | (plan.tmp_executes ? 0 : MS_NOEXEC);
+  const bool done = mount("tmpfs", "tmp", "tmpfs", flags, options) == 0;
   return done ? nullptr : "mount(tmpfs on /tmp)";
 }
 
-}  // namespace
+/// Makes the links through which programs reach their own streams.
+const char* LinkStreams(const RootPlan& plan) {
+  if (!plan.proc) {
+    // A program's streams are /dev/null. There is no /proc through which these names could lead
+    // elsewhere.
+    for (const char* stream : {"dev/stdin", "dev/stdout", "dev/stderr"}) {
+      if (symlink("null", stream) != 0) return stream;
+    }
+    return nullptr;
+  }
+  constexpr const char* kLinks[][2] = {{"/proc/self/fd", "dev/fd"},
+                                       {"/proc/self/fd/0", "dev/stdin"},
+                                       {"/proc/self/fd/1", "dev/stdout"},
+                                       {"/proc/self/fd/2", "dev/stderr"}};
+  for (const auto& [target, link] : kLinks) {
+    if (symlink(target, link) != 0) return link;
+  }
+  if (mkdir("proc", 0755) != 0) return "proc";
+  mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "subset=pid");
+  return nullptr;
+}
 
-RootPlan PlanRoot(const Interpreter& interpreter) {
+/// The files of an interpreter, and time zones, and the locale that every Debian has
+/// (`locale.setlocale(locale.LC_ALL, 'C.UTF-8')`).
+std::vector<std::string> FilesOf(const Interpreter& interpreter) {
   std::vector<std::string> wanted = {interpreter.executable};
   for (const auto* list : {&interpreter.folders, &interpreter.libraries, &interpreter.packages}) {
     wanted.insert(wanted.end(), list->begin(), list->end());
   }
-  // Time zones, and the locale that every Debian has (`locale.setlocale(locale.LC_ALL,
-  // 'C.UTF-8')`).
   for (const char* folder : {"/usr/share/zoneinfo", "/usr/lib/locale/C.utf8"}) {
     if (fs::is_directory(folder)) wanted.emplace_back(folder);
   }
+  return wanted;
+}
+
+/// A root with these files and folders.
+RootPlan RootWith(std::vector<std::string> wanted) {
   std::sort(wanted.begin(), wanted.end());
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
 
@@ -95,8 +121,44 @@ RootPlan PlanRoot(const Interpreter& interpreter) {
   for (const char* link : {"/lib", "/lib32", "/lib64", "/libx32"}) {
     if (fs::is_symlink(link)) plan.links.emplace_back(link, fs::read_symlink(link).string());
   }
+  plan.folders.assign(folders.begin(), folders.end());
+  return plan;
+}
+
+}  // namespace
+
+RootPlan PlanRoot(const Interpreter& interpreter) {
+  RootPlan plan = RootWith(FilesOf(interpreter));
+  std::set<std::string> folders(plan.folders.begin(), plan.folders.end());
   AddLoader(interpreter.loader, &folders, &plan);
   plan.folders.assign(folders.begin(), folders.end());
+  return plan;
+}
+
+RootPlan PlanToolRoot(const Interpreter& interpreter) {
+  std::vector<std::string> wanted = FilesOf(interpreter);
+  for (const char* name :
+       {"bin", "include", "lib", "lib32", "lib64", "libexec", "libx32", "sbin", "share"}) {
+    const fs::path path = fs::path("/usr") / name;
+    if (fs::is_directory(path) && !fs::is_symlink(path)) wanted.push_back(path);
+  }
+  for (const char* path : {"/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin"}) {
+    if (fs::is_directory(path) && !fs::is_symlink(path)) wanted.emplace_back(path);
+  }
+  for (const char* path : {"/etc/alternatives", "/etc/ld.so.cache", "/etc/perl", "/etc/php"}) {
+    if (fs::exists(path)) wanted.emplace_back(path);
+  }
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator("/etc", unreadable)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("java-") && entry.is_directory()) wanted.push_back(entry.path());
+  }
+  RootPlan plan = RootWith(std::move(wanted));
+  for (const char* link : {"/bin", "/sbin"}) {
+    if (fs::is_symlink(link)) plan.links.emplace_back(link, fs::read_symlink(link).string());
+  }
+  plan.tmp_executes = true;
+  plan.proc = true;
   return plan;
 }
 
@@ -131,11 +193,7 @@ const char* BuildRoot(RootPlan& plan) {
   }
   // The C library keeps semaphores there, which thread pools use.
   if (symlink("/tmp", "dev/shm") != 0) return "/dev/shm";
-  // A program's streams are /dev/null. There is no /proc through which these names could lead
-  // elsewhere.
-  for (const char* stream : {"dev/stdin", "dev/stdout", "dev/stderr"}) {
-    if (symlink("null", stream) != 0) return stream;
-  }
+  if (const char* failed = LinkStreams(plan)) return failed;
   for (const auto& [path, target] : plan.links) {
     if (symlink(target.c_str(), path.c_str() + 1) != 0 && errno != EEXIST) return path.c_str();
   }

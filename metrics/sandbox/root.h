@@ -26,12 +26,21 @@ struct RootPlan {
   std::vector<Bind> binds;                                 ///< read-only
   std::vector<std::pair<std::string, std::string>> links;  ///< path, target
   std::string_view guest_library;
-  uint64_t tmp_bytes = 0;  ///< size of a tmpfs on /tmp; 0: /tmp is a folder of the root
-  uint32_t tmp_owner = 0;  ///< inside the user namespace
+  uint64_t tmp_bytes = 0;     ///< size of a tmpfs on /tmp; 0: /tmp is a folder of the root
+  uint32_t tmp_owner = 0;     ///< inside the user namespace
+  bool tmp_executes = false;  ///< whether programs in /tmp can be executed
+  /// Whether /proc shows the sandbox's own processes, and /dev/stdin and the like lead there. A
+  /// host whose /proc is partly covered, as in most containers, does not allow it, and /proc stays
+  /// empty
+  bool proc = false;
 };
 
 /// Everything that `interpreter` needs, a few devices, an empty /tmp, and nothing else.
 RootPlan PlanRoot(const Interpreter& interpreter);
+
+/// What compilers and interpreters of Debian's packages need: /usr without /usr/local and /usr/src,
+/// what is configured for them below /etc, and `interpreter`; the devices, and /tmp.
+RootPlan PlanToolRoot(const Interpreter& interpreter);
 
 /// The steps that build the root, each in the cloned process, in this order. Each returns nullptr,
 /// or the name of the failed step with errno set. None allocates memory.

@@ -10,6 +10,7 @@
 #include "metrics/sandbox/interpreter.h"
 #include "metrics/sandbox/judge.h"
 #include "metrics/sandbox/oom_kills.h"
+#include "metrics/sandbox/program_runner.h"
 #include "metrics/sandbox/sandbox.h"
 #include "metrics/sandbox/zygote.h"
 
@@ -38,6 +39,12 @@ class ZygoteRunner : public CodeRunner {
     ProgramReport report = RunInTurn(HostTurn::Shared(turns_, LongestUs(request)), request, source);
     if (sandbox::NeedsSecondRun(report, options_)) report = RunAlone(request, source);
     return sandbox::Judge(report, request, options_);
+  }
+
+  std::unique_ptr<BuiltProgram> Build(const ProgramSources& sources,
+                                      ProgramOutcome* outcome) override {
+    if (!programs_) programs_.emplace(options_, interpreter_, turns_);
+    return programs_->Build(sources, outcome);
   }
 
   Json Isolation() const override {
@@ -111,6 +118,7 @@ class ZygoteRunner : public CodeRunner {
   const sandbox::Interpreter& interpreter_;
   const TurnFolder turns_{sandbox::DefaultTurnFolders()};
   std::optional<Zygote> zygote_;
+  std::optional<sandbox::ProgramRunner> programs_;
   bool seccomp_ = false;
 };
 

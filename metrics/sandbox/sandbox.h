@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "evald/json.h"
@@ -39,13 +40,48 @@ struct ProgramOutcome {
   double cpu_seconds = 0;
 };
 
-/// Runs Python programs in isolation, one after the other, from a warm forked interpreter.
+/// A file of a program. The path is relative, without "..".
+struct SourceFile {
+  std::string path;  ///< "": the name that the language gives a program of one file
+  std::string text;
+};
+
+/// A program in any language.
+struct ProgramSources {
+  std::string language;  ///< a name of FindLanguage (language.h)
+  std::vector<SourceFile> files;
+  double cpu_seconds = 0;  ///< limit of each run; 0: the sandbox's
+};
+
+/// A program that is compiled and can be run, in a sandbox of its own that ends with this object.
+class BuiltProgram {
+ public:
+  virtual ~BuiltProgram() = default;
+
+  /// What a run gives.
+  struct RunResult {
+    ProgramOutcome outcome;  ///< passed: ended by itself with exit status 0
+    std::string output;      ///< bytes, at most as many as were asked for
+  };
+  /// Runs the program once, in the folder where it was compiled. More output than
+  /// `output_bytes_max` ends the program, as failed, if `ends_at_output`; else the rest is dropped.
+  /// Throws like CodeRunner::Run.
+  virtual RunResult Run(std::string_view input, uint64_t output_bytes_max, bool ends_at_output) = 0;
+};
+
+/// Runs programs in isolation, one after the other: Python functions from a warm forked
+/// interpreter, and whole programs in any language.
 class CodeRunner {
  public:
   virtual ~CodeRunner() = default;
   /// Executes `source` like HF code_eval (exec in a fresh namespace). Throws Error(kInfrastructure)
   /// if the sandbox itself fails, which is never a program's failure.
   virtual ProgramOutcome Run(const std::string& source) = 0;
+  /// Compiles a program. Null if it does not compile, with the outcome that says why. Throws
+  /// Error(kInput) for an unknown language, a bad name of a file, or a missing compiler, with the
+  /// line that installs it; and Error(kInfrastructure) like Run.
+  virtual std::unique_ptr<BuiltProgram> Build(const ProgramSources& sources,
+                                              ProgramOutcome* outcome) = 0;
   /// How the program is isolated, for every result: {"isolation": "namespaces", ...}
   virtual Json Isolation() const = 0;
 };

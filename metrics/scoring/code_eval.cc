@@ -21,20 +21,27 @@ const char* StatusName(ProgramStatus status) {
 
 }  // namespace
 
-CodeEval RunCandidates(CodeRunner* runner, const std::vector<std::string>& candidates,
-                       const std::string& test) {
-  if (runner == nullptr) {
-    throw Error(ErrorKind::kInternal, "a metric runs code, but there is no sandbox to run it in");
-  }
+CodeEval JudgeCandidates(const std::vector<std::string>& candidates,
+                         const std::function<ProgramOutcome(const std::string&)>& judge) {
   CodeEval result;
   for (const std::string& candidate : candidates) {
-    const ProgramOutcome outcome = runner->Run(candidate + "\n" + test);
+    const ProgramOutcome outcome = judge(candidate);
     ++result.total;
     if (outcome.status == ProgramStatus::kPassed) ++result.passed;
     // The program's time is left out: equal work must give equal bytes.
     result.detail.push_back({{"status", StatusName(outcome.status)}, {"detail", outcome.detail}});
   }
   return result;
+}
+
+CodeEval RunCandidates(CodeRunner* runner, const std::vector<std::string>& candidates,
+                       const std::string& test) {
+  if (runner == nullptr) {
+    throw Error(ErrorKind::kInternal, "a metric runs code, but there is no sandbox to run it in");
+  }
+  return JudgeCandidates(candidates, [&](const std::string& candidate) {
+    return runner->Run(candidate + "\n" + test);
+  });
 }
 
 double PassAtK(int64_t n, int64_t c, int64_t k) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,10 @@ struct CodeEval {
   int64_t passed = 0;
   Json detail = Json::array();  ///< one {"status", "detail"} per program, in order
 };
+
+/// Has each candidate judged, in order.
+CodeEval JudgeCandidates(const std::vector<std::string>& candidates,
+                         const std::function<ProgramOutcome(const std::string&)>& judge);
 
 /// Runs each candidate, a newline and `test` as one program, like the code_eval metric of Hugging
 /// Face evaluate.

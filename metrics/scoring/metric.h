@@ -20,6 +20,7 @@ namespace evald {
 struct TextAnswer {
   Json gold;    ///< a string; with several targets a list of strings
   Json result;  ///< mostly a string; a list of strings if no filter chose one
+  const PreparedDocument* document = nullptr;  ///< never null where a task is scored
 };
 
 /// Adds a metric's values to `metrics`, and an account of its programs to `detail`. Throws
@@ -35,6 +36,9 @@ struct TextRule {
   bool compares_math = false;   ///< by metrics/math_metric.h, in the place of `make`
   /// Whether a list of targets that holds no text is scored; null if it never is.
   bool (*takes_targets)(const MetricSpec& spec, const Json& targets) = nullptr;
+  /// Throws Error(kInput) for a document that cannot be scored whatever the answer is; null if only
+  /// the target decides.
+  void (*check)(const MetricSpec& spec, const PreparedDocument& document) = nullptr;
   /// For a metric that names its values itself: what each name begins with.
   const char* value_prefix = nullptr;
   /// The names of its values for any document; null if that is the metric's name.

@@ -28,6 +28,7 @@ namespace evald {
   METRIC(Bypass)              \
   METRIC(PassAtK)             \
   METRIC(PassAt1)             \
+  METRIC(Passes)              \
   METRIC(CommandScore)        \
   METRIC(Judge)               \
   METRIC(AccAll)              \

@@ -102,6 +102,7 @@ ExitStatus Run(const Common& common, RunFlags flags) {
   std::error_code absent;
   if (auto& baseline = options.config.gates.baseline; std::filesystem::exists(baseline, absent))
     baseline = std::filesystem::canonical(baseline);
+  options.config.programs_here = true;
   const Preparer preparer(common.binaries);
   CheckInputs(options.config, preparer);
   CheckState(options.config);

@@ -78,6 +78,7 @@ EvalConfig ConfigFor(const ScoreFlags& flags, const fs::path& scratch) {
   request.where = "--task";
   if (flags.limit > 0) request.limit = flags.limit;
   config.tasks = {request};
+  config.programs_here = true;
   if (!flags.data_dir.empty()) config.data_dir = fs::absolute(flags.data_dir);
   for (const std::string& dir : flags.task_dirs) config.task_dirs.push_back(fs::absolute(dir));
   if (flags.allow_task_code) config.task_code.allowed = TaskCodeOptions::Allowed::kBoxed;

@@ -65,6 +65,7 @@ ExitStatus Validate(const Common& common, const ValidateFlags& flags) {
   EvalConfig config = ReadWanted(flags.wanted);
   CheckEngineSettings(config, common.binaries);
   CheckJudgeKeys(config);
+  config.programs_here = true;
   config.gates = PolicyOf(flags.verdict, config.gates);
   PreparationInput input = InputOf(config, PreparationInput::Work::kDescribe);
   input.baseline_complete = true;

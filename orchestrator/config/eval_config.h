@@ -123,6 +123,9 @@ struct EvalConfig {
   /// Folders below which everything that it names is read; set by a service's configuration, not by
   /// the file
   ReadRoots roots;
+  /// The model's programs run on this host alone; set by the commands of which this holds, not by
+  /// the file. A task in a language without its compiler is then refused before the run
+  bool programs_here = false;
 };
 
 /// Values given besides the file.

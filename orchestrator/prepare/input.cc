@@ -138,6 +138,7 @@ PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work) 
   input.roots = config.roots;
   input.limits = config.limits;
   input.threads = Processors();
+  input.programs_here = config.programs_here;
   input.judge.policy = config.gates;
   return input;
 }
@@ -178,6 +179,7 @@ Json ToJson(const PreparationInput& input) {
             {"seconds", input.limits.seconds}}},
           {"threads", input.threads},
           {"baseline_complete", input.baseline_complete},
+          {"programs_here", input.programs_here},
           {"judge", JudgeToJson(input.judge)}};
 }
 
@@ -213,6 +215,7 @@ PreparationInput PreparationInputFromJson(const Json& json) {
       Field<double>(limits, "seconds", kInputName)};
   input.threads = Field<int>(json, "threads", kInputName);
   input.baseline_complete = Field<bool>(json, "baseline_complete", kInputName);
+  input.programs_here = Field<bool>(json, "programs_here", kInputName);
   input.judge = JudgeFromJson(Field<Json>(json, "judge", kInputName));
   return input;
 }

@@ -40,6 +40,9 @@ struct PreparationInput {
   ReadRoots roots;
   LimitsConfig limits;
   int threads = 1;  ///< threads that make tokens
+  /// The model's programs will run on this host: a task in a language without its compiler is
+  /// refused
+  bool programs_here = false;
   /// kCheck, kDescribe: a baseline that is not finished is refused
   bool baseline_complete = false;
   /// kCheck, kDescribe: CheckGates checks its policy. The baseline lies below `roots`

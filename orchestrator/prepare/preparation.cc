@@ -15,6 +15,7 @@
 #include "evald/error.h"
 #include "evald/task_limits.h"
 #include "metrics/judge/metric.h"
+#include "metrics/program_languages.h"
 #include "metrics/scorer.h"
 #include "orchestrator/config/judge_section.h"
 #include "orchestrator/prepare/lent_files.h"
@@ -149,7 +150,7 @@ std::unique_ptr<Tokenizer> TokenizerForEnds(const PreparationInput& input) {
 }
 
 SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
-                     const Tokenizer* tokenizer, int threads) {
+                     const Tokenizer* tokenizer, const PreparationInput& input) {
   SuiteTask task;
   const int64_t begin = MonotonicMicros();
   task.prepared = PrepareTask(leaf, options);
@@ -158,12 +159,14 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
   task.request = RequestOf(leaf);
   // So that an unknown metric is found now, and not after hours
   const Scorer scorable(task.definition, nullptr);
+  if (input.programs_here) RequireProgramLanguages(task.definition, &prepared);
   if (tokenizer != nullptr) {
     CheckThinkEnd(leaf, task.definition, *tokenizer);
     options.doing(fmt::format("task '{}': making tokens", leaf.name));
     task.tokenizer_key = tokenizer->key();
     prepared.MakeTokens(
-        task.tokenizer_key, [&](Request* request) { EncodeRequest(*tokenizer, request); }, threads);
+        task.tokenizer_key, [&](Request* request) { EncodeRequest(*tokenizer, request); },
+        input.threads);
   }
   task.documents = prepared.document_count();
   task.requests = prepared.request_count() * prepared.repeats();
@@ -238,6 +241,7 @@ void CheckTasks(const PreparationInput& input, const ResolvedTasks& resolved,
   Missing missing;
   for (const LeafTask& leaf : resolved.leaves) {
     CheckLeaf(input, leaf, &results, &missing);
+    if (input.programs_here) RequireProgramLanguages(results.tasks.back(), nullptr);
     if (results.tasks.back().output_type == "generate_until")
       truncated[leaf.name] = {{"answers", 1}, {"truncated", 0}};
   }
@@ -291,7 +295,7 @@ Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks)
   for (const LeafTask& leaf : resolved.leaves) {
     if (hooks.cancel != nullptr && *hooks.cancel)
       throw Error(ErrorKind::kInfrastructure, "preparation was cancelled");
-    suite.tasks.push_back(PrepareOne(leaf, options, tokenizer.get(), input.threads));
+    suite.tasks.push_back(PrepareOne(leaf, options, tokenizer.get(), input));
     cache.MakeSpace(suite.tasks.back().prepared.filename().string(), leaf.name);
     hooks.progress(suite.tasks.size(), resolved.leaves.size());
   }

@@ -184,6 +184,10 @@ bool TameSqlite(const char* path);
 /// in steps of its clock (10 ms). 0 if it is unknown.
 uint64_t TreeCpuMicros();
 
+/// The resident memory of all processes below this one, from /proc (kProcFd). Pages that they share
+/// count for each. 0 if it is unknown.
+uint64_t TreeMemoryBytes();
+
 /// Whether kProcFd shows this process and its children.
 bool SeesProcesses();
 

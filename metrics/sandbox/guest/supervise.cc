@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -95,11 +94,6 @@ void CopyCompletion(const Program& program, ProgramReport* report) {
   memcpy(report->setup_step, program.setup->step, sizeof(report->setup_step));
 }
 
-int RemoveEntry(const char* path, const struct stat*, int, FTW*) {
-  remove(path);
-  return 0;
-}
-
 void FailStart(ProgramReport* report, const char* step) {
   report->setup_errno = errno == 0 ? EIO : errno;
   strncpy(report->setup_step, step, sizeof(report->setup_step) - 1);
@@ -127,17 +121,6 @@ const char* CloneProgram(Program& program, FirstProcess* first, pid_t* pid, int*
 bool WaitedForDisk(const rusage& usage) { return usage.ru_majflt > 0 || usage.ru_inblock > 0; }
 
 }  // namespace
-
-uint64_t CpuMicros(const rusage& usage) {
-  return static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
-         static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
-uint64_t NowMicros() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
-}
 
 void FailSetup(SetupPage* setup, const char* step) {
   setup->error_number = errno == 0 ? EIO : errno;
@@ -181,32 +164,5 @@ void Supervise(Zygote& zygote, Program& program, ProgramReport* report) {
   report->wall_us = NowMicros() - start;
   CopyCompletion(program, report);
 }
-
-void EndDescendants(uint64_t* cpu_us) {
-  char path[64];
-  snprintf(path, sizeof(path), "/proc/self/task/%d/children", static_cast<int>(getpid()));
-  for (int round = 0; round < 10000; ++round) {
-    char text[4096];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-    if (fd >= 0) close(fd);
-    text[got > 0 ? got : 0] = '\0';
-    char* at = text;
-    while (*at != '\0') {
-      char* end = at;
-      const long pid = strtol(at, &end, 10);
-      if (end == at) break;
-      if (pid > 1) kill(static_cast<pid_t>(pid), SIGKILL);
-      at = end;
-    }
-    rusage usage;
-    memset(&usage, 0, sizeof(usage));
-    const pid_t reaped = wait4(-1, nullptr, __WALL, &usage);
-    if (reaped < 0 && errno == ECHILD) return;
-    if (reaped > 0) *cpu_us += CpuMicros(usage);
-  }
-}
-
-void RemoveScratch(const char* folder) { nftw(folder, RemoveEntry, 16, FTW_DEPTH | FTW_PHYS); }
 
 }  // namespace evald::guest

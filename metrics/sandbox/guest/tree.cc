@@ -83,6 +83,15 @@ uint64_t TicksOf(long process) {
   return ticks;
 }
 
+/// Resident memory of a process (the second field of its statm).
+uint64_t ResidentPages(long process) {
+  char path[64];
+  snprintf(path, sizeof(path), "%ld/statm", process);
+  char text[256];
+  const char* const field = ReadProc(path, text, sizeof(text)) ? strchr(text, ' ') : nullptr;
+  return field == nullptr ? 0 : strtoull(field, nullptr, 10);
+}
+
 }  // namespace
 
 bool ReadProc(const char* path, char* text, size_t bytes) {
@@ -115,6 +124,18 @@ uint64_t TreeCpuMicros() {
     AddChildren(found.numbers[i], &found);
   }
   return ticks * 1000000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+}
+
+uint64_t TreeMemoryBytes() {
+  static Processes found;
+  found.count = 0;
+  AddChildren(OwnNumber(), &found);
+  uint64_t pages = 0;
+  for (size_t i = 0; i < found.count; ++i) {
+    pages += ResidentPages(found.numbers[i]);
+    AddChildren(found.numbers[i], &found);
+  }
+  return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace evald::guest

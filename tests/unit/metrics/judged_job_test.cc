@@ -78,7 +78,7 @@ class JudgedJob : public ::testing::Test {
     job.judge = {
         {"base_url", server_->url("/v1")}, {"model", "m"}, {"concurrency", 4}, {"retries", 0}};
     return RunJob(
-        job, [] { return nullptr; }, nullptr, stop_, &count_, done, time,
+        job, [] { return nullptr; }, nullptr, stop_, &count_, done, time, nullptr,
         scratch_.path() / "judge");
   }
 
