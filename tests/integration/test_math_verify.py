@@ -1,7 +1,10 @@
 """The metric math_verify, from the check before the run to the results. A package that stands for math-verify says what the
 test needs; tests/unit/metrics/math_comparer_test.cc has the comparisons themselves."""
 import json
+import pathlib
+import shutil
 import sys
+import tempfile
 import unittest
 
 from evald_case import EvaldCase
@@ -33,8 +36,10 @@ metric_list: [{metric: math_verify}]
 class MathVerify(EvaldCase):
     def setUp(self):
         super().setUp()
-        self.venv = self.folder / "venv"
-        (self.venv / "bin").mkdir(parents=True)
+        # Not in /tmp: a process in the sandbox has a /tmp of its own.
+        self.venv = pathlib.Path(tempfile.mkdtemp(prefix="evald-math-", dir="/var/tmp"))
+        self.addCleanup(shutil.rmtree, self.venv, ignore_errors=True)
+        (self.venv / "bin").mkdir()
         (self.venv / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
         (self.venv / "bin" / "python").symlink_to("/usr/bin/python3")
         (self.tasks / "rows.jsonl").write_text("".join(
