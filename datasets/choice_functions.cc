@@ -118,8 +118,7 @@ Json WinograndeTarget(const Json& doc) {
 Json WinograndeChoice(const Json& doc) {
   const std::string& sentence = TextColumn(doc, "sentence");
   const std::string before = sentence.substr(0, GapOf(sentence));
-  return Json::array(
-      {before + TextColumn(doc, "option1"), before + TextColumn(doc, "option2")});
+  return Json::array({before + TextColumn(doc, "option1"), before + TextColumn(doc, "option2")});
 }
 
 Json RaceText(const Json& doc) {
@@ -128,8 +127,8 @@ Json RaceText(const Json& doc) {
   const Json problems = ProblemsOf(doc);
   for (size_t i = 0; i + 1 < problems.size(); ++i) {
     const std::string& question = TextColumn(problems[i], "question");
-    const std::string answer =
-        OptionOf(problems[i], static_cast<size_t>(NumberOfLetter(TextColumn(problems[i], "answer"))));
+    const std::string answer = OptionOf(
+        problems[i], static_cast<size_t>(NumberOfLetter(TextColumn(problems[i], "answer"))));
     if (question.ends_with(kGapEnd)) {
       text += question.substr(0, question.size() - kGapEnd.size() + 1) + answer + "\n";
     } else {

@@ -41,8 +41,7 @@ void MapRows(Documents* documents, const std::function<Json(const Json& row)>& c
       row[name] = value;
       if (i > 0) continue;
       std::vector<std::string>& columns = documents->columns;
-      if (std::find(columns.begin(), columns.end(), name) == columns.end())
-        columns.push_back(name);
+      if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
     }
   }
 }

@@ -151,7 +151,8 @@ void ProcessDocs(const std::string& name, Documents* documents, FunctionRandom* 
   const ProcessFunction function = Find(ProcessFunctions(), name, where);
   try {
     function(documents, random);
-    if (documents->rows.empty()) throw Error(ErrorKind::kInput, "gives no documents",
+    if (documents->rows.empty())
+      throw Error(ErrorKind::kInput, "gives no documents",
                   "see whether the task's data is what the function expects");
   } catch (Error& error) {
     throw error.AddContext(fmt::format("the function '{}'", name));

@@ -18,12 +18,13 @@ namespace evald {
 /// an unknown name, with the known ones.
 std::vector<Json> FewshotSamples(const std::string& name, const std::string& where);
 
-/// A change of a whole split (process_docs). Throws like FewshotSamples, and Error(kInput) that names
-/// the function and the row if Python would raise, or if no document is left.
+/// A change of a whole split (process_docs). Throws like FewshotSamples, and Error(kInput) that
+/// names the function and the row if Python would raise, or if no document is left.
 void ProcessDocs(const std::string& name, Documents* documents, FunctionRandom* random,
                  const std::string& where);
 
-/// The value of doc_to_text, doc_to_target or doc_to_choice for a document. Throws like ProcessDocs.
+/// The value of doc_to_text, doc_to_target or doc_to_choice for a document. Throws like
+/// ProcessDocs.
 Json DocFunction(const std::string& name, const Json& doc, const std::string& where);
 
 /// Whether evald has implemented the function of this name.

@@ -12,7 +12,8 @@ namespace {
 std::string GpqaClean(const Json& row, const char* column) {
   const auto found = row.find(column);
   if (found != row.end() && found->is_null()) return " ";
-  const std::string titled = python::Replace(python::Strip(TextColumn(row, column)), " [title]", ". ");
+  const std::string titled =
+      python::Replace(python::Strip(TextColumn(row, column)), " [title]", ". ");
   return python::Replace(titled, "  ", " ");
 }
 

@@ -23,11 +23,11 @@ struct KnownModule {
   std::vector<std::string_view> functions;  ///< functions that do what evald has built in
 };
 
-// Modules of lm_eval's releases on PyPI; without a remark, of 0.4.13. Copies of such a file count as
-// well. A file's hash covers all that its functions use of it; beyond it they use the standard
-// library, numpy, scipy and, for truthfulqa, sacrebleu and rouge_score. A release is not listed for a function that does
-// something else there: build_predictions_instruct of 0.4.9 cuts at the last code fence, and
-// pass_at_1 of 0.4.8 takes all programs of a document as candidates of one.
+// Modules of lm_eval's releases on PyPI; without a remark, of 0.4.13. Copies of such a file count
+// as well. A file's hash covers all that its functions use of it; beyond it they use the standard
+// library, numpy, scipy and, for truthfulqa, sacrebleu and rouge_score. A release is not listed for
+// a function that does something else there: build_predictions_instruct of 0.4.9 cuts at the last
+// code fence, and pass_at_1 of 0.4.8 takes all programs of a document as candidates of one.
 const std::vector<KnownModule>& KnownModules() {
   static const std::vector<KnownModule> kAll = {
       {"5f77adbf75b4342a6113fea30168ea57b4e5c3877ffd3b4942cb338b3edb2c95",  // 0.4.9.2 to 0.4.13

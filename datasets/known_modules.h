@@ -25,8 +25,8 @@ std::string FunctionBeside(const std::filesystem::path& folder, const std::strin
 /// The same for a task file that is built into the program, in `folder` below datasets/tasks.
 std::string BuiltinFunction(const std::string& folder, const std::string& name);
 
-/// The name of the built-in function that stands for `function` of a file with this SHA-256; "" if none
-/// does.
+/// The name of the built-in function that stands for `function` of a file with this SHA-256; "" if
+/// none does.
 std::string FunctionOfContent(std::string_view sha256, std::string_view function);
 
 }  // namespace evald

@@ -97,7 +97,8 @@ std::vector<Json> DropCandidates(const Json& doc) {
     for (const char* name : {"number", "date", "spans"}) {
       const Json& all = MemberOf(*validated, name);
       if (!all.is_array() || i >= all.size())
-        ThrowAnswer(fmt::format("validated_answers has fewer entries in '{}' than in 'number'", name));
+        ThrowAnswer(
+            fmt::format("validated_answers has fewer entries in '{}' than in 'number'", name));
       one[name] = all[i];
     }
     candidates.push_back(std::move(one));

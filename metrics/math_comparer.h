@@ -31,8 +31,8 @@ class MathComparer {
                         double seconds_per_pair = MathVerifier::kSecondsPerPair)
       : options_(std::move(options)), seconds_per_pair_(seconds_per_pair) {}
 
-  /// Keeps verdicts from now on in a folder of this cache (docs/formats.md). A folder that cannot be
-  /// written costs time, and nothing else.
+  /// Keeps verdicts from now on in a folder of this cache (docs/formats.md). A folder that cannot
+  /// be written costs time, and nothing else.
   void KeepIn(const std::filesystem::path& cache_dir);
 
   /// Throws like MathVerifier's constructor, which the first call that needs the process runs.
@@ -55,8 +55,8 @@ class MathComparer {
   TaskCodeOptions options_;
   double seconds_per_pair_;
   std::unique_ptr<MathVerifier> verifier_;
-  std::string versions_;              ///< a hash of those that decide verdicts; "" until they are known
-  std::filesystem::path cache_dir_;   ///< empty: verdicts are kept in memory alone
+  std::string versions_;  ///< a hash of those that decide verdicts; "" until they are known
+  std::filesystem::path cache_dir_;                    ///< empty: verdicts are kept in memory alone
   std::map<std::string, Verdicts, std::less<>> kept_;  ///< by the file's name
   int64_t computed_ = 0;
 };

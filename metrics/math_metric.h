@@ -10,8 +10,8 @@
 
 namespace evald {
 
-/// Adds the metric's value to `metrics`. An answer that is not compared is no equal one, and counts in
-/// `fallbacks`.
+/// Adds the metric's value to `metrics`. An answer that is not compared is no equal one, and counts
+/// in `fallbacks`.
 using MathScorer =
     std::function<void(const TextAnswer& answer, Json* metrics, Fallbacks* fallbacks)>;
 

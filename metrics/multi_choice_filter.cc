@@ -1,6 +1,6 @@
 // multi_choice_regex of lm_eval 0.4.13 (filters/extraction.py), and MultiChoiceRegexFilter of its
-// tasks/bbh: finds the letter of the chosen answer, by a pattern, else by the text of a choice, else
-// by ": X".
+// tasks/bbh: finds the letter of the chosen answer, by a pattern, else by the text of a choice,
+// else by ": X".
 #include <fmt/format.h>
 #include <utf8proc.h>
 
@@ -178,9 +178,9 @@ class MultiChoiceFilter : public Filter {
   std::vector<PythonRegex> ignored_;
 };
 
-const std::vector<std::string> kMultiChoiceArguments = {
-    "regex_pattern", "group_select",       "fallback",
-    "ignore_case",   "ignore_punctuation", "regexes_to_ignore"};
+const std::vector<std::string> kMultiChoiceArguments = {"regex_pattern",      "group_select",
+                                                        "fallback",           "ignore_case",
+                                                        "ignore_punctuation", "regexes_to_ignore"};
 
 }  // namespace
 

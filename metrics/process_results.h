@@ -54,8 +54,8 @@ class ProcessResults {
 std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner,
                                                    TaskCode* code, MathComparer* math = nullptr);
 
-/// The parts of MakeProcessResults: score_code.cc, score_task.cc (functions of lm_eval's tasks that are
-/// built in), score_generation.cc, score_likelihood.cc and score_choice.cc.
+/// The parts of MakeProcessResults: score_code.cc, score_task.cc (functions of lm_eval's tasks that
+/// are built in), score_generation.cc, score_likelihood.cc and score_choice.cc.
 std::unique_ptr<ProcessResults> MakeCodeResults(const TaskDefinition& task, TaskCode* code);
 std::unique_ptr<ProcessResults> MakeTaskResults(const TaskDefinition& task,
                                                 const TaskResults& results);

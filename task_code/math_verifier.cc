@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
 #include <cctype>
+#include <csignal>
 #include <cstring>
 
 #include "base/clock.h"
@@ -46,7 +46,7 @@ Json VersionsOf(const Json& installed) {
   constexpr size_t kMessageBytes = 1000;
   const auto missing = FieldOr<std::string>(fault, "missing", "", kMathAnswer);
   const std::string remedy = fmt::format(
-      "install the package ({} -m pip install 'math-verify[antlr4_11_0]'), or name a Python that "
+      "install the package ({} -m pip install math-verify), or name a Python that "
       "has it with 'task_python'",
       python);
   if (missing == "math_verify") {

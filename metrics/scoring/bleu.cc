@@ -114,8 +114,8 @@ std::u32string SetPunctuationApart(const std::u32string& text, bool behind) {
   return out;
 }
 
-// The words of mteval-v14.pl, for all scripts: punctuation is a word of its own, unless it is between
-// numbers, and so is each symbol.
+// The words of mteval-v14.pl, for all scripts: punctuation is a word of its own, unless it is
+// between numbers, and so is each symbol.
 std::vector<std::string> WordsIntl(std::string_view sentence) {
   std::u32string text = python::Decode(python::StripRight(sentence));
   text = SetPunctuationApart(SetPunctuationApart(text, true), false);

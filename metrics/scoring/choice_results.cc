@@ -20,7 +20,7 @@ constexpr const char* kChoiceDocument = "the document";
 // The probability of the choices with the label 1, of that of all. numpy's own vectorised exp may
 // differ from the C library's in the last bit, depending on the machine on which numpy runs.
 Json ScoreMc2(const Json& doc, const std::vector<Json>& results) {
-  std::vector<double> probabilities = LikelihoodResults(results);
+  std::vector<double> probabilities = LikelihoodsOf(results);
   for (double& one : probabilities) one = std::exp(one);
   const Json labels =
       Field<Json>(Field<Json>(doc, "mc2_targets", kChoiceDocument), "labels", "mc2_targets");
@@ -39,20 +39,22 @@ Json ScoreMc2(const Json& doc, const std::vector<Json>& results) {
 
 // Whether `label in gold` of Python, for a list of labels.
 bool IsAmong(const Json& gold, size_t label) {
-  return std::any_of(gold.begin(), gold.end(),
-                     [&](const Json& one) { return PythonEquals(one, static_cast<int64_t>(label)); });
+  return std::any_of(gold.begin(), gold.end(), [&](const Json& one) {
+    return PythonEquals(one, static_cast<int64_t>(label));
+  });
 }
 
 // There may be several right choices. acc_norm divides by the characters of a choice.
 Json ScoreAgievalChoice(const Json& doc, const std::vector<Json>& results) {
-  std::vector<double> numbers = LikelihoodResults(results);
+  std::vector<double> numbers = LikelihoodsOf(results);
   const Json gold = Field<Json>(doc, "gold", kChoiceDocument);
   const auto choices = Field<std::vector<std::string>>(doc, "choices", kChoiceDocument);
   if (!gold.is_array() || choices.size() != numbers.size() || numbers.empty()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("the document has {} choices, {} of them with a log-likelihood, and the "
-                            "gold labels {}; expected as many, and a list of labels",
-                            choices.size(), numbers.size(), Shortened(ToLine(gold), 200)));
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("the document has {} choices, {} of them with a log-likelihood, and the "
+                    "gold labels {}; expected as many, and a list of labels",
+                    choices.size(), numbers.size(), Shortened(ToLine(gold), 200)));
   }
   const bool right = IsAmong(gold, ArgMax(numbers));
   for (size_t i = 0; i < numbers.size(); ++i)

@@ -104,8 +104,7 @@ bool SharesNumber(const Bag& gold, const Bag& predicted) {
 
 double F1OfBags(const Bag& predicted, const Bag& gold) {
   const auto shared = static_cast<double>(Shared(gold, predicted));
-  const double precision =
-      predicted.empty() ? 1.0 : shared / static_cast<double>(predicted.size());
+  const double precision = predicted.empty() ? 1.0 : shared / static_cast<double>(predicted.size());
   const double recall = gold.empty() ? 1.0 : shared / static_cast<double>(gold.size());
   if (precision == 0.0 && recall == 0.0) return 0.0;
   return (2 * precision * recall) / (precision + recall);

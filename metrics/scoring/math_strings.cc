@@ -128,8 +128,7 @@ std::string WithoutName(const std::string& text) {
 
 // answer.split("=")[-1].lstrip(" ")
 std::string BehindEqual(const std::string& text) {
-  return std::string(
-      python::StripCharacters(text.substr(text.rfind('=') + 1), " ", true, false));
+  return std::string(python::StripCharacters(text.substr(text.rfind('=') + 1), " ", true, false));
 }
 
 // The last match of r"\$(.*)\$": that of the last line with two dollar signs.
@@ -208,8 +207,8 @@ std::string BetweenDollars(std::string_view text) {
 
 std::optional<std::string> StripMath(std::string text, SlashRule rule) {
   static constexpr std::pair<std::string_view, std::string_view> kFirst[] = {
-      {"\n", ""},      {"\\!", ""},    {"\\\\", "\\"},      {"tfrac", "frac"}, {"dfrac", "frac"},
-      {"\\left", ""},  {"\\right", ""}, {"^{\\circ}", ""}, {"^\\circ", ""},   {"\\$", ""}};
+      {"\n", ""},     {"\\!", ""},     {"\\\\", "\\"},    {"tfrac", "frac"}, {"dfrac", "frac"},
+      {"\\left", ""}, {"\\right", ""}, {"^{\\circ}", ""}, {"^\\circ", ""},   {"\\$", ""}};
   for (const auto& [from, to] : kFirst) text = python::Replace(text, from, to);
   std::optional<std::string> fixed = RemoveUnits(text);
   if (!fixed) return std::nullopt;

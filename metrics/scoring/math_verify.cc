@@ -1,5 +1,5 @@
-// math_verify: whether the answer has the value of the gold answer, by the package math-verify, which
-// runs in a process of its own (metrics/math_metric.h).
+// math_verify: whether the answer has the value of the gold answer, by the package math-verify,
+// which runs in a process of its own (metrics/math_metric.h).
 #include "metrics/scoring/metric.h"
 
 namespace evald {

@@ -102,8 +102,8 @@ Counts CountsOf(const std::vector<std::u32string>& sentences, int64_t* all) {
   return counts;
 }
 
-// Each word of a reference's sentence that a subsequence of any sentence of the answer has counts, as
-// often as both texts have it.
+// Each word of a reference's sentence that a subsequence of any sentence of the answer has counts,
+// as often as both texts have it.
 double OfSummaries(const std::vector<std::u32string>& reference,
                    const std::vector<std::u32string>& answer) {
   int64_t references = 0, answers = 0, hits = 0;
@@ -131,10 +131,10 @@ RougeScores Rouge(const std::string& reference, const std::string& answer) {
   WordNumbers numbers;
   const std::u32string known = numbers.Of(RougeTokens(reference));
   const std::u32string found = numbers.Of(RougeTokens(answer));
-  return {.rouge1 = OfNGrams(known, found, 1),
-          .rouge2 = OfNGrams(known, found, 2),
-          .rouge_lsum =
-              OfSummaries(SentencesOf(reference, &numbers), SentencesOf(answer, &numbers))};
+  return {
+      .rouge1 = OfNGrams(known, found, 1),
+      .rouge2 = OfNGrams(known, found, 2),
+      .rouge_lsum = OfSummaries(SentencesOf(reference, &numbers), SentencesOf(answer, &numbers))};
 }
 
 }  // namespace evald

@@ -17,9 +17,9 @@ struct RougeScores {
   double rouge_lsum = 0;  ///< of sentences, which lines are
 };
 
-/// RougeScorer(["rouge1", "rouge2", "rougeLsum"]).score(reference, answer) of the package rouge-score
-/// 0.1.2 (Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries"). Throws Error(kInput) for
-/// texts whose comparison would take more than some seconds.
+/// RougeScorer(["rouge1", "rouge2", "rougeLsum"]).score(reference, answer) of the package
+/// rouge-score 0.1.2 (Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries"). Throws
+/// Error(kInput) for texts whose comparison would take more than some seconds.
 RougeScores Rouge(const std::string& reference, const std::string& answer);
 
 }  // namespace evald

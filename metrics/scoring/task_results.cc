@@ -60,7 +60,7 @@ const std::string& TextResult(const std::vector<Json>& results) {
               "end the filter pipeline with take_first");
 }
 
-std::vector<double> LikelihoodResults(const std::vector<Json>& results) {
+std::vector<double> LikelihoodsOf(const std::vector<Json>& results) {
   std::vector<double> numbers;
   for (const Json& result : results) {
     if (!result.is_array() || result.empty() || !IsScoreNumber(result[0])) {

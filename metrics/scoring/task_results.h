@@ -29,6 +29,6 @@ std::vector<std::string> TaskResultsNames();
 const std::string& TextResult(const std::vector<Json>& results);
 
 /// The log-likelihoods of pairs.
-std::vector<double> LikelihoodResults(const std::vector<Json>& results);
+std::vector<double> LikelihoodsOf(const std::vector<Json>& results);
 
 }  // namespace evald

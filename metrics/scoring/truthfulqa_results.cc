@@ -1,5 +1,5 @@
-// process_results of the task truthfulqa_gen: how near an answer is to the best true and the best false
-// one, by BLEU and ROUGE.
+// process_results of the task truthfulqa_gen: how near an answer is to the best true and the best
+// false one, by BLEU and ROUGE.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ Json ScoreGen(const Json& doc, const std::vector<Json>& results) {
 
 }  // namespace
 
-extern constinit const TaskResults kTruthfulqaGenResults = {
-    "truthfulqa/utils.process_results_gen", ScoreGen};
+extern constinit const TaskResults kTruthfulqaGenResults = {"truthfulqa/utils.process_results_gen",
+                                                            ScoreGen};
 
 }  // namespace evald

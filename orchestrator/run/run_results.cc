@@ -51,12 +51,13 @@ struct CountedReasons {
   void Show(const std::string& where, const char* what) const {
     if (sum == 0) return;
     Print("{}: {} answer{} {} ({})\n", where, sum, sum == 1 ? " was" : "s were", what,
-                 Join(reasons, ", "));
+          Join(reasons, ", "));
   }
 };
 
 // "gsm8k, filter strict: 3 answers were scored as the filter's fallback (step limit 2, no text 1)"
-// "aime24, filter none: 1 answer was counted as wrong without a comparison (math_verify: time limit 1)"
+// "aime24, filter none: 1 answer was counted as wrong without a comparison (math_verify: time limit
+// 1)"
 void PrintFallbacks(const Json& fallbacks) {
   for (const auto& [task, filters] : fallbacks.items()) {
     for (const auto& [filter, counts] : filters.items()) {

@@ -184,7 +184,8 @@ TEST_P(TaskFunctions, GiveWhatThePythonOnesGive) {
     for (const Json& output : function.Outputs(cases)) {
       lines += LineOf(output) + "\n";
       if (shown == entry.at("first").size()) continue;
-      EXPECT_EQ(LineOf(output), LineOf(entry.at("first")[shown])) << "of " << LineOf(cases[shown % block]);
+      EXPECT_EQ(LineOf(output), LineOf(entry.at("first")[shown]))
+          << "of " << LineOf(cases[shown % block]);
       ++shown;
     }
     ASSERT_EQ(Sha256Hex(lines).substr(0, 16), entry.at("hashes")[i])
@@ -202,14 +203,13 @@ TEST_P(TaskFunctions, AreKnownByTheContentOfTheirFile) {
   EXPECT_EQ(FunctionOfContent(content, function + "_"), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(OfLmEval, TaskFunctions,
-                         ::testing::Range<size_t>(0, Golden().at("functions").size()),
-                         [](const auto& info) {
-                           auto name =
-                               Golden().at("functions")[info.param].at("function").template get<std::string>();
-                           for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    OfLmEval, TaskFunctions, ::testing::Range<size_t>(0, Golden().at("functions").size()),
+    [](const auto& info) {
+      auto name = Golden().at("functions")[info.param].at("function").template get<std::string>();
+      for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+      return name;
+    });
 
 TEST(TaskFunctionErrors, NameTheFunctionTheRowAndTheColumn) {
   Documents documents;
@@ -231,7 +231,9 @@ TEST(TaskFunctionErrors, NameTheFunctionTheRowAndTheColumn) {
       CaughtText([&] { ProcessDocs("mmlu_pro/utils.process_math", &documents, &random, "t"); }),
       HasSubstr("the function 'mmlu_pro/utils.process_math': gives no documents"));
   EXPECT_THAT(
-      CaughtText([&] { DocFunction("winogrande/preprocess_winogrande.doc_to_text", {{"answer", "3"}}, "t:4"); }),
+      CaughtText([&] {
+        DocFunction("winogrande/preprocess_winogrande.doc_to_text", {{"answer", "3"}}, "t:4");
+      }),
       HasSubstr("t:4: the function 'winogrande/preprocess_winogrande.doc_to_text': the column "
                 "'answer' is '3', expected 1 or 2"));
 }

@@ -1,6 +1,6 @@
-// Answers of mathematics by value: what is computed, what is kept, and what is given up. A package that
-// stands for math-verify says what the tests need; tests/golden/metrics/math_verify.jsonl has what
-// math-verify itself says.
+// Answers of mathematics by value: what is computed, what is kept, and what is given up. A package
+// that stands for math-verify says what the tests need; tests/golden/metrics/math_verify.jsonl has
+// what math-verify itself says.
 #include "metrics/math_comparer.h"
 
 #include <gmock/gmock.h>
@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <stdexcept>
 
 #include "base/file.h"
 #include "base/jsonl.h"
@@ -55,21 +56,33 @@ def verify(gold, target, float_rounding=6, numeric_precision=15, strict=True,
     return gold[0] == answer or gold[0] == "\\boxed{" + answer + "}"
 )";
 
-// A virtual environment in which the package is installed.
+// A virtual environment in which the package is installed. It does not lie in /tmp, since a process
+// in the sandbox has a /tmp of its own.
 class MathTest : public ::testing::Test {
  protected:
   MathTest() {
-    const fs::path venv = folder_ / "venv";
-    folder_.Write("venv/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n");
-    fs::create_directories(venv / "bin");
-    fs::create_symlink("/usr/bin/python3", venv / "bin/python");
+    std::string name = "/var/tmp/evald-math-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no folder in /var/tmp");
+    venv_ = name;
+    Write("pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n");
+    fs::create_directories(venv_ / "bin");
+    fs::create_symlink("/usr/bin/python3", venv_ / "bin/python");
     for (int minor = 9; minor < 16; ++minor) {
-      const std::string packages = "venv/lib/python3." + std::to_string(minor) + "/site-packages/";
-      folder_.Write(packages + "math_verify/__init__.py", kPackage);
-      folder_.Write(packages + "math_verify-9.9.dist-info/METADATA",
-                    "Metadata-Version: 2.1\nName: math_verify\nVersion: 9.9\n");
+      const std::string packages = "lib/python3." + std::to_string(minor) + "/site-packages/";
+      Write(packages + "math_verify/__init__.py", kPackage);
+      Write(packages + "math_verify-9.9.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: math_verify\nVersion: 9.9\n");
     }
-    options_.python = venv / "bin/python";
+    options_.python = venv_ / "bin/python";
+  }
+  ~MathTest() override {
+    std::error_code ignored;
+    fs::remove_all(venv_, ignored);
+  }
+
+  void Write(const std::string& name, const std::string& content) const {
+    fs::create_directories((venv_ / name).parent_path());
+    std::ofstream(venv_ / name) << content;
   }
 
   // False if this host isolates no process.
@@ -91,6 +104,7 @@ class MathTest : public ::testing::Test {
     return comparer;
   }
 
+  fs::path venv_;
   TemporaryFolder folder_;
   TaskCodeOptions options_;
   Json versions_;
@@ -125,7 +139,8 @@ TEST_F(MathTest, PassesOverBrokenLinesOfTheCache) {
     if (!entry.is_regular_file()) continue;
     ++files;
     const std::string line = ReadFile(entry.path());
-    std::ofstream(entry.path()) << "broken\n" << std::string(64, 'a') << " neither\n"
+    std::ofstream(entry.path()) << "broken\n"
+                                << std::string(64, 'a') << " neither\n"
                                 << line << line.substr(0, 70);
   }
   EXPECT_EQ(files, 1);
@@ -160,11 +175,11 @@ TEST_F(MathTest, GivesUpPairsThatTakeTooLong) {
 
 TEST_F(MathTest, NamesTheLineThatInstallsThePackage) {
   REQUIRE_MATH();
-  fs::remove_all(folder_ / "venv/lib");
-  fs::create_directories(folder_ / "venv/lib");
+  fs::remove_all(venv_ / "lib");
+  fs::create_directories(venv_ / "lib");
   EXPECT_THAT(CaughtText([&] { MathVerifier{options_}; }),
               AllOf(HasSubstr("the metric math_verify takes the Python package math-verify"),
-                    HasSubstr(options_.python + " -m pip install 'math-verify[")));
+                    HasSubstr(options_.python + " -m pip install math-verify")));
 }
 
 TaskDefinition MathTask() {
@@ -176,7 +191,7 @@ TaskDefinition MathTask() {
 }
 
 FilterScore MathScoreOf(const TaskDefinition& task, const Json& target, MathComparer* comparer,
-                    const std::vector<std::string>& answers) {
+                        const std::vector<std::string>& answers) {
   PreparedDocument document;
   document.target = target;
   std::vector<Generation> generations;
@@ -225,8 +240,7 @@ TEST(MathMetric, RefusesWhatItDoesNotTake) {
     return CaughtText([&] { const Scorer scorer(task, nullptr); });
   };
   EXPECT_EQ(refused({{"float_rounding", 2}, {"strict", false}}), "");
-  EXPECT_THAT(refused({{"rounding", 2}}),
-              HasSubstr("math_verify has no argument 'rounding'"));
+  EXPECT_THAT(refused({{"rounding", 2}}), HasSubstr("math_verify has no argument 'rounding'"));
   EXPECT_THAT(refused({{"float_rounding", -1}}), HasSubstr("float_rounding"));
   EXPECT_THAT(refused({{"strict", "yes"}}), HasSubstr("strict"));
   task.metrics = {{"math_verify", "", "f1", true, Json::object()}};
