@@ -68,12 +68,18 @@ Json PastProgress(const Json& results) {
   return ProgressOf(snapshot);
 }
 
+// Those of the tasks, then those of the groups that have values.
 Json PastScores(const Json& results) {
   Json scores = Json::object();
   const Json counts = results.value("n-samples", Json::object());
   for (const auto& [task, samples] : counts.items()) {
     scores[task] =
         HeadlineScore(results.value("results", Json::object()).value(task, Json::object()));
+  }
+  const Json groups = results.value("groups", Json::object());
+  for (const auto& [group, entry] : groups.items()) {
+    Json score = HeadlineScore(entry);
+    if (!score.is_null()) scores[group] = std::move(score);
   }
   return scores;
 }

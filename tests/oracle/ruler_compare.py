@@ -3,7 +3,7 @@
 lm-evaluation-harness 0.4.13, byte for byte.
 
     python3 tests/oracle/ruler_compare.py --evald build/release/evald --python VENV/bin/python \\
-        --checkpoint examples/quickstart/checkpoints/step-01200 --lengths 1024 2048 --data DATA ruler_vt ruler_fwe
+        --checkpoint examples/quickstart/checkpoints/step-01200 --lengths 1024,2048 --data DATA ruler_vt ruler_fwe
 
 VENV has lm_eval[ruler] and transformers. DATA has the files that the tasks ask for (docs/task-code.md). Each task is made
 in a process of its own on both sides. The harness gets the files of DATA in the place of the network.
@@ -70,7 +70,7 @@ def main():
     parser.add_argument("--evald", required=True)
     parser.add_argument("--python", required=True)
     parser.add_argument("--checkpoint", required=True, type=lambda path: pathlib.Path(path).resolve())
-    parser.add_argument("--lengths", nargs="+", type=int, default=[1024])
+    parser.add_argument("--lengths", type=lambda text: [int(length) for length in text.split(",")], default=[1024])
     parser.add_argument("--data", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("tasks", nargs="+")
     arguments = parser.parse_args()
