@@ -227,7 +227,7 @@ class Judged(JudgeCase):
         same = self.evald("compare", runs / "a", runs / "b")
         self.assertNotIn("judges differ", same.stdout + same.stderr)
         other = self.evald("compare", runs / "a", runs / "c")
-        self.assertIn("the judges differ: 'another' and 'one'", other.stdout + other.stderr)
+        self.assertIn("the judges differ: 'one' and 'another'", other.stdout + other.stderr)
 
     def test_generations_of_elsewhere_are_judged(self):
         server = self.play(good)
