@@ -1,6 +1,7 @@
 """The metric `judge`: another model rates the answers. The judge is an HTTP server of the test, or `evald endpoint`."""
 import json
 import os
+import pathlib
 import re
 import shutil
 import unittest
@@ -9,6 +10,7 @@ import unittest.mock
 from evald_case import QUICKSTART, SOURCE, EvaldCase
 from judge_server import RESET, JudgeServer, hang
 from service_case import ServiceCase, answer_to
+from test_agents import Agents
 
 TASK = {
     "task": "essays", "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": "essays.jsonl"}},
@@ -227,7 +229,7 @@ class Judged(JudgeCase):
         same = self.evald("compare", runs / "a", runs / "b")
         self.assertNotIn("judges differ", same.stdout + same.stderr)
         other = self.evald("compare", runs / "a", runs / "c")
-        self.assertIn("the judges differ: 'another' and 'one'", other.stdout + other.stderr)
+        self.assertIn("the judges differ: 'one' and 'another'", other.stdout + other.stderr)
 
     def test_generations_of_elsewhere_are_judged(self):
         server = self.play(good)
@@ -394,6 +396,28 @@ class Service(ServiceCase, JudgeCase):
         status, text = self.submitted({"base_url": server.url, "model": "m"})
         self.assertEqual(status, 422, text)
         self.assertIn(b"judge_urls", text)
+
+
+class Hosts(Agents, JudgeCase):
+    DOCUMENTS = 80
+
+    def test_another_host_asks_too_and_what_it_does_not_rate_is_missing(self):
+        server = self.play(lambda server, number, call: "Hm." if broken and number == 7 else good(server, number, call))
+        broken = [True]
+        self.task({"reasks": 0})
+        self.serve(**self.make_access(), output_dir="runs-of-the-service", metrics={"processes": 1}, judge_urls=[server.url])
+        self.start_agent("north", devices="cpu:0,cpu:1")
+        self.wait_host("north")
+        judge = {"base_url": server.url, "model": "m", "concurrency": 2}
+        run = self.finished(self.submit_to_all("north", engine={**self.ENGINE, "delay_ms": 150}, tasks=["essays"], judge=judge))
+        self.assertEqual(run["state"], "incomplete", run)
+        self.assertIn("task essays, documents 7 to 7: verdict", json.dumps(run["problems"]))
+        self.assertTrue(list(self.folder.glob("hosts/north/judge/*/*.json")), "the other host has asked nothing")
+        broken.clear()
+        run = self.finished(self.submit_to_all("north", engine={**self.ENGINE, "delay_ms": 150}, tasks=["essays"], judge=judge))
+        self.assertEqual(run["state"], "done", run)
+        results = json.loads((pathlib.Path(run["directory"]) / "results.json").read_text())
+        self.assertAlmostEqual(results["results"]["essays"]["judge,none"], mean(map(score, range(self.DOCUMENTS))))
 
 
 if __name__ == "__main__":
