@@ -137,10 +137,10 @@ void CheckProgramDocument(const ProgramRule& rule, const PreparedDocument& docum
   if (tests.cases.empty())
     throw Error(ErrorKind::kInput,
                 fmt::format("the document has no tests in {}", Join(rule.cases, ", ")));
-  if (!tests.function.empty() && language != "python") {
+  if (!tests.function.empty() && (language != "python" || rule.several_files)) {
     throw Error(ErrorKind::kInput,
                 fmt::format("the tests call the function '{}' of a program in {}, which is served "
-                            "for python alone",
+                            "for python alone, and for answers of one file",
                             tests.function, language));
   }
 }

@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/jsonl.h"
 #include "base/random_id.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/sandbox/program_files.h"
-#include "metrics/scoring/answer_error.h"
 #include "metrics/scoring/output_match.h"
 
 namespace evald {
@@ -18,35 +20,31 @@ namespace {
 constexpr uint64_t kIgnoredOutputBytes = 64 << 10;
 constexpr size_t kDetailBytesMax = 500;
 
-/// The files of an answer, and the document's beside them.
-std::vector<SourceFile> FilesOf(const ProgramRule& rule, const PreparedDocument& document,
-                                const std::string& answer, const std::string& before,
-                                const std::string& behind) {
-  std::vector<SourceFile> files;
-  if (rule.several_files) {
-    Json given;
-    try {
-      given = ParseJson(answer, "the answer");
-    } catch (const Error&) {
-    }
-    if (!given.is_object() || given.empty())
-      throw AnswerError("no program", "the answer has no files, {name: text} in JSON");
-    for (const auto& [name, text] : given.items()) {
-      if (!text.is_string() || !sandbox::IsProgramPath(name))
-        throw AnswerError("no program", "a file of the answer has no text, or an impossible name");
-      files.push_back({name, text.get<std::string>()});
-    }
-    if (!behind.empty()) files[0].text += "\n" + behind;
-  } else {
-    files.push_back({"", before + answer + (behind.empty() ? "" : "\n" + behind)});
+/// The files of an answer that is {name: text} in JSON. Nothing for any other answer.
+std::optional<std::vector<SourceFile>> NamedFiles(const std::string& answer) {
+  Json given;
+  try {
+    given = ParseJson(answer, "the answer");
+  } catch (const Error&) {
   }
-  if (rule.files.empty() || document.doc[rule.files].is_null()) return files;
-  for (const auto& [name, text] : document.doc[rule.files].items()) {
-    const bool taken = std::any_of(files.begin(), files.end(),
-                                   [&](const SourceFile& file) { return file.path == name; });
-    if (!taken) files.push_back({name, text.get<std::string>()});
+  if (!given.is_object() || given.empty()) return std::nullopt;
+  std::vector<SourceFile> files;
+  for (const auto& [name, text] : given.items()) {
+    if (!text.is_string() || !sandbox::IsProgramPath(name)) return std::nullopt;
+    files.push_back({name, text.get<std::string>()});
   }
   return files;
+}
+
+/// Adds the document's files, but those that the answer has.
+void AddFilesOf(const ProgramRule& rule, const PreparedDocument& document,
+                std::vector<SourceFile>* files) {
+  if (rule.files.empty() || document.doc[rule.files].is_null()) return;
+  for (const auto& [name, text] : document.doc[rule.files].items()) {
+    const bool taken = std::any_of(files->begin(), files->end(),
+                                   [&](const SourceFile& file) { return file.path == name; });
+    if (!taken) files->push_back({name, text.get<std::string>()});
+  }
 }
 
 void AddCase(ProgramOutcome* outcome, size_t index, size_t count) {
@@ -110,12 +108,18 @@ ProgramOutcome TestProgram(CodeRunner* runner, const ProgramRule& rule,
   sources.cpu_seconds = rule.cpu_seconds;
   TestCases tests;
   if (!rule.cases.empty()) tests = CasesOf(rule, document.doc);
-  if (!tests.function.empty()) {
-    sources.files =
-        FilesOf(rule, document, CallingProgram(answer, tests.function, rule.preamble), "", "");
+  if (rule.several_files) {
+    std::optional<std::vector<SourceFile>> files = NamedFiles(answer);
+    if (!files)
+      return {ProgramStatus::kFailed, "failed: the answer has no files, {name: text} in JSON", 0};
+    sources.files = std::move(*files);
+    if (rule.cases.empty()) sources.files[0].text += "\n" + target;
+  } else if (!tests.function.empty()) {
+    sources.files = {{"", CallingProgram(answer, tests.function, rule.preamble)}};
   } else {
-    sources.files = FilesOf(rule, document, answer, before, rule.cases.empty() ? target : "");
+    sources.files = {{"", before + answer + (rule.cases.empty() ? "\n" + target : "")}};
   }
+  AddFilesOf(rule, document, &sources.files);
   ProgramOutcome outcome;
   const std::unique_ptr<BuiltProgram> program = runner->Build(sources, &outcome);
   if (program == nullptr) return outcome;

@@ -7,8 +7,8 @@
 
 namespace evald {
 
-/// Tests the program of one answer against a document's tests. Throws AnswerError for an answer
-/// that is no program (several_files), and like CodeRunner.
+/// Tests the program of one answer against a document's tests. An answer that is no program has
+/// failed. Throws like CodeRunner.
 ProgramOutcome TestProgram(CodeRunner* runner, const ProgramRule& rule,
                            const PreparedDocument& document, const std::string& target,
                            const std::string& answer);

@@ -244,7 +244,7 @@ LanguagePrograms Rust() {
           "  println!(\"{}\", sum);\n}\n",
           "fn twice(x: i32) -> i32 { 2 * x }\nfn main() { assert_eq!(twice(4), 8); }\n",
           "fn twice(x: i32) -> i32 { 3 * x }\nfn main() { assert_eq!(twice(4), 8); }\n",
-          "fn main() { let mut x = 0u64; loop { x = std::hint::black_box(x + 1); } }\n",
+          "fn main() { let mut x = 0u64; loop { x = x.wrapping_mul(3); if x == 1 { return; } } }\n",
           "fn main() { let mut all = Vec::new(); loop { all.push(vec![1u8; 1 << 20]); } }\n",
           "use std::fs::File;\nfn main() {\n"
           "  for p in [\"/usr/evald\", \"/etc/evald\", \"/evald.txt\"] {\n"

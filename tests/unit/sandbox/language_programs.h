@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,11 @@ struct LanguagePrograms {
   std::string attacks;
   std::string flood;  ///< prints without end
 };
+
+/// For messages of a failed test.
+inline void PrintTo(const LanguagePrograms& programs, std::ostream* out) {
+  *out << programs.language;
+}
 
 const std::vector<LanguagePrograms>& AllLanguagePrograms();
 
