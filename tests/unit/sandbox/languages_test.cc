@@ -225,6 +225,26 @@ TEST_F(Programs, DisksAreBounded) {
       << result.outcome.detail;
 }
 
+TEST(WithoutIsolation, ProgramsRunAndLeaveNothing) {
+  const std::string before = HostTraces();
+  SandboxOptions options = ShortLimits();
+  options.unsafe = true;
+  options.wall_seconds = 60;
+  const auto runner = MakeCodeRunner(options);
+  for (const LanguagePrograms& programs : AllLanguagePrograms()) {
+    if (programs.language != "python" && programs.language != "bash") continue;
+    ProgramOutcome built;
+    const auto program = runner->Build({programs.language, {{"", programs.sum}}, 0}, &built);
+    ASSERT_NE(program, nullptr) << built.detail;
+    const auto result = program->Run("1 2\n", kOutput, true);
+    ExpectPassed(result);
+    EXPECT_EQ(Trim(result.output), "3");
+    const auto loop = runner->Build({programs.language, {{"", programs.loop}}, 0}, &built);
+    EXPECT_EQ(loop->Run("", kOutput, true).outcome.detail, "timed out: 1 s of CPU time");
+  }
+  EXPECT_EQ(HostTraces(), before);
+}
+
 class Compilers : public Programs {
  protected:
   void SetUp() override {
