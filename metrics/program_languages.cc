@@ -15,11 +15,13 @@ namespace {
 /// The rules of the task's metrics that run programs.
 std::vector<ProgramRule> RulesOf(const TaskDefinition& task) {
   std::vector<ProgramRule> rules;
-  if (task.output_type != "generate_until" || task.command) return rules;
+  // A process_results gives its values itself, under names that no metric may have.
+  if (task.output_type != "generate_until" || task.command || !task.process_results.empty())
+    return rules;
   for (const MetricSpec& spec : task.metrics) {
     if (IsOwnFunction(spec.function)) continue;
     const Metric& metric = ServedMetric(spec, OutputTypeOf(task.output_type));
-    if (!metric.text->runs_code) continue;
+    if (metric.text == nullptr || !metric.text->runs_code) continue;
     rules.push_back(ReadProgramRule(spec));
   }
   return rules;

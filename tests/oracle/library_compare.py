@@ -192,7 +192,7 @@ def write_task(file, name, form, config, rows_folder):
         files[split] = str(rows_folder / f"{name}.{split}.jsonl")
         Path(files[split]).write_text("".join(json.dumps(row) + "\n" for row in form.rows(split, DOCUMENTS)))
     own = f"made_up_{name}"
-    lines = [f"include: {json.dumps(file.name)}", f"task: {json.dumps(own)}", "tag: null", "group: null", "dataset_path: json",
+    lines = [f"include: {json.dumps(file.name)}", f"task: {json.dumps(own)}", "tag: null", "dataset_path: json",
              "dataset_name: null", f"dataset_kwargs: {{data_files: {json.dumps(files)}}}"]
     path = file.parent / f"{own}.yaml"
     path.write_text("\n".join(lines) + "\n")
@@ -224,9 +224,14 @@ def compute_harness_side(name, file, folder, result):
         results, samples, lines = evaluate_by_harness(task)
         (folder / "generations").mkdir(exist_ok=True)
         (folder / "generations" / f"{own}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        result.write_text(json.dumps({"own": own, "results": results, "samples": samples}, default=str))
+        result.write_text(json.dumps({"own": own, "results": results, "samples": samples}, default=plain))
     except BaseException as error:
         result.write_text(json.dumps({"why": made_up_rows.error_line(error)[:300], "trace": traceback.format_exc()[-1500:]}))
+
+
+def plain(value):
+    """A number of numpy's as Python's; anything else as text."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def refuse(why, *args, **kwargs):
