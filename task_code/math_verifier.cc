@@ -97,8 +97,7 @@ MathVerifier::Verdict MathVerifier::Compare(const std::string& gold, const std::
                  {"seconds", seconds_per_pair_}},
                 kWallSeconds);
   } catch (const Error& error) {
-    // The system has ended the process: the limit of processor time came in a long step of C, or
-    // there was no memory.
+    // The process has ended: the limit of time came in a long step of C, or there was no memory.
     if (error.kind() != ErrorKind::kInput || !error.message().starts_with(kMathWho)) throw;
     // Somebody else has ended it: the host has no memory left, or a person did.
     if (error.message().find(::strsignal(SIGKILL)) != std::string::npos)
