@@ -150,7 +150,9 @@ Json Service::Resource(const QueuedRun& run) const {
   if (run.state == "queued" && !run.waits_for.empty())
     problems.push_back("it waits for " + run.waits_for);
   if (!over && !run.resumes.empty()) problems.push_back("it is resumed once it has ended");
-  const Json scores = run.evaluation ? run.evaluation->Scores() : PastScores(past);
+  // The evaluation outlives the run's end for a while, and knows no groups.
+  const bool has_results = past.contains("results");
+  const Json scores = run.evaluation && !has_results ? run.evaluation->Scores() : PastScores(past);
   return {
       {"id", run.id},
       {"name", run.config.name},
