@@ -21,7 +21,7 @@ std::vector<ProgramRule> RulesOf(const TaskDefinition& task) {
   for (const MetricSpec& spec : task.metrics) {
     if (IsOwnFunction(spec.function)) continue;
     const Metric& metric = ServedMetric(spec, OutputTypeOf(task.output_type));
-    if (metric.text == nullptr || !metric.text->runs_code) continue;
+    if (!metric.text || !metric.text->runs_code) continue;
     rules.push_back(ReadProgramRule(spec));
   }
   return rules;
