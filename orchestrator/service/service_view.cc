@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -68,16 +70,29 @@ Json PastProgress(const Json& results) {
   return ProgressOf(snapshot);
 }
 
+// The members of an object by name: finding one in it takes time in proportion to its size.
+std::map<std::string_view, const Json*> MembersByName(const Json& object) {
+  std::map<std::string_view, const Json*> members;
+  if (!object.is_object()) return members;
+  for (const auto& [name, value] : object.items()) members.emplace(name, &value);
+  return members;
+}
+
+const Json& MemberOr(const Json& object, const char* name, const Json& other) {
+  const auto found = object.find(name);
+  return found == object.end() ? other : *found;
+}
+
 // Those of the tasks, then those of the groups that have values.
 Json PastScores(const Json& results) {
+  const Json none = Json::object();
   Json scores = Json::object();
-  const Json counts = results.value("n-samples", Json::object());
-  for (const auto& [task, samples] : counts.items()) {
-    scores[task] =
-        HeadlineScore(results.value("results", Json::object()).value(task, Json::object()));
+  const auto entries = MembersByName(MemberOr(results, "results", none));
+  for (const auto& [task, samples] : MemberOr(results, "n-samples", none).items()) {
+    const auto entry = entries.find(task);
+    scores[task] = HeadlineScore(entry == entries.end() ? none : *entry->second);
   }
-  const Json groups = results.value("groups", Json::object());
-  for (const auto& [group, entry] : groups.items()) {
+  for (const auto& [group, entry] : MemberOr(results, "groups", none).items()) {
     Json score = HeadlineScore(entry);
     if (!score.is_null()) scores[group] = std::move(score);
   }
