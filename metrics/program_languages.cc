@@ -12,6 +12,16 @@
 namespace evald {
 namespace {
 
+// Whether a metric runs programs. An unknown one does not: the scorer refuses it, and says more.
+bool RunsPrograms(const MetricSpec& spec, const OutputType& type) {
+  try {
+    const Metric& metric = ServedMetric(spec, type);
+    return metric.text && metric.text->runs_code;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 /// The rules of the task's metrics that run programs.
 std::vector<ProgramRule> RulesOf(const TaskDefinition& task) {
   std::vector<ProgramRule> rules;
@@ -20,9 +30,7 @@ std::vector<ProgramRule> RulesOf(const TaskDefinition& task) {
     return rules;
   for (const MetricSpec& spec : task.metrics) {
     if (IsOwnFunction(spec.function)) continue;
-    const Metric& metric = ServedMetric(spec, OutputTypeOf(task.output_type));
-    if (!metric.text || !metric.text->runs_code) continue;
-    rules.push_back(ReadProgramRule(spec));
+    if (RunsPrograms(spec, OutputTypeOf(task.output_type))) rules.push_back(ReadProgramRule(spec));
   }
   return rules;
 }

@@ -83,7 +83,7 @@ class FaultCase(EvaldCase):
         return files
 
     def runs(self):
-        return [p for p in sorted((self.disk / "runs").glob("*")) if (p / "run.json").is_file()]
+        return [p for p in sorted((self.disk / "runs").glob("*")) if (p / "run.json").is_file() and not p.is_symlink()]
 
     def life(self, *arguments, env=None):
         """One life of `evald run`. Returns its exit status (negative: the signal) and its output. Afterwards all its

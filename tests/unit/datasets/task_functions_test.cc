@@ -188,7 +188,7 @@ TEST_P(TaskFunctions, GiveWhatThePythonOnesGive) {
           << "of " << LineOf(cases[shown % block]);
       ++shown;
     }
-    ASSERT_EQ(Sha256Hex(lines).substr(0, 16), entry.at("hashes")[i])
+    ASSERT_EQ(Sha256Hex(lines).substr(0, 16), entry.at("hashes")[i].get<std::string>())
         << "documents " << i * block << " to " << (i + 1) * block - 1;
   }
 }
