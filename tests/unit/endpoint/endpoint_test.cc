@@ -354,15 +354,6 @@ TEST_F(EndpointTest, BadCallsAreAnsweredInOpenAisForm) {
             413);
 }
 
-TEST_F(EndpointTest, AnEndpointThatIsStoppedEndsItsCalls) {
-  SocketClient client(endpoint_->port());
-  client.Send(Ask("POST", "/v1/completions", kAuthorization,
-                  Json{{"prompt", "def"}, {"max_tokens", 2000}, {"stream", true}}.dump()));
-  client.ReceiveUntil("data: {");
-  endpoint_->Stop();
-  EXPECT_THAT(client.ReceiveUntil("[DONE]"), HasSubstr("the endpoint ends"));
-}
-
 // The engine answers when the test says so.
 class ScriptedEndpointTest : public EndpointTest {
  protected:
@@ -400,6 +391,16 @@ TEST_F(ScriptedEndpointTest, AnEnginesFailureIsAnsweredWith503) {
   EXPECT_EQ(answer.status, 503);
   EXPECT_THAT(answer.body, HasSubstr("no memory"));
   EXPECT_EQ(broken_, 0);
+}
+
+TEST_F(ScriptedEndpointTest, AnEndpointThatIsStoppedEndsItsCalls) {
+  SocketClient whole(endpoint_->port()), stream(endpoint_->port());
+  whole.Send(Call(false));
+  stream.Send(Call(true));
+  ASSERT_TRUE(WaitForPending(6));
+  endpoint_->Stop();
+  EXPECT_THAT(whole.ReceiveUntil("the endpoint ends"), HasSubstr("503"));
+  EXPECT_THAT(stream.ReceiveUntil("the endpoint ends"), HasSubstr("the endpoint ends"));
 }
 
 TEST_F(ScriptedEndpointTest, ABrokenEngineIsReported) {
