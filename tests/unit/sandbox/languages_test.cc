@@ -15,7 +15,6 @@ namespace {
 
 using enum ProgramStatus;
 using sandbox::FindLanguage;
-using sandbox::Language;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kOutput = 1 << 20;
