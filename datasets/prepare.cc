@@ -239,12 +239,8 @@ class Preparation {
                 [](const std::string&) { return false; });
     }
     UseScoringCode();
-    UseCodeOf("doc_to_text", config_.doc_to_text, IsBuiltinDocFunction);
-    UseCodeOf("doc_to_target", config_.doc_to_target, IsBuiltinDocFunction);
-    UseCodeOf("doc_to_choice", config_.doc_to_choice, IsBuiltinDocFunction);
-    UseCodeOf("fewshot_config.doc_to_text", fewshot.doc_to_text, IsBuiltinDocFunction);
-    UseCodeOf("fewshot_config.doc_to_target", fewshot.doc_to_target, IsBuiltinDocFunction);
-    UseCodeOf("fewshot_config.doc_to_choice", fewshot.doc_to_choice, IsBuiltinDocFunction);
+    for (const auto& [key, value] : DocFunctionFields(config_))
+      UseCodeOf(key, *value, IsBuiltinDocFunction);
     if (!code_functions_.empty()) code_ = task_code_->Used();
     if (options_.math &&
         ComparesMath(config_.output_type, config_.process_results, config_.metrics)) {
@@ -358,10 +354,8 @@ class Preparation {
 
   bool HasDocCode() const {
     return std::any_of(code_functions_.begin(), code_functions_.end(), [&](const auto& function) {
-      for (const Json* field : {&config_.doc_to_text, &config_.doc_to_target,
-                                &config_.doc_to_choice, &config_.fewshot.doc_to_text,
-                                &config_.fewshot.doc_to_target, &config_.fewshot.doc_to_choice}) {
-        if (*field == std::string(kFunctionTag) + function) return true;
+      for (const auto& [key, value] : DocFunctionFields(config_)) {
+        if (*value == std::string(kFunctionTag) + function) return true;
       }
       return false;
     });

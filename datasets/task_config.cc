@@ -673,4 +673,14 @@ TaskConfig ParseTaskConfig(const YamlMapping& yaml, const std::string& file) {
   return ConfigReader(yaml, file).Read();
 }
 
+std::array<std::pair<const char*, const Json*>, 6> DocFunctionFields(const TaskConfig& config) {
+  const FewshotConfig& fewshot = config.fewshot;
+  return {{{"doc_to_text", &config.doc_to_text},
+           {"doc_to_target", &config.doc_to_target},
+           {"doc_to_choice", &config.doc_to_choice},
+           {"fewshot_config.doc_to_text", &fewshot.doc_to_text},
+           {"fewshot_config.doc_to_target", &fewshot.doc_to_target},
+           {"fewshot_config.doc_to_choice", &fewshot.doc_to_choice}}};
+}
+
 }  // namespace evald

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "datasets/documents.h"
@@ -82,5 +84,9 @@ SamplingParams SamplingFromKwargs(const Json& kwargs, const std::string& where);
 
 /// The keys of a task file.
 const std::vector<std::string>& TaskKeys();
+
+/// The fields that may be functions of a document, with their keys: doc_to_text, doc_to_target and
+/// doc_to_choice of the task, then those of its fewshot_config.
+std::array<std::pair<const char*, const Json*>, 6> DocFunctionFields(const TaskConfig& config);
 
 }  // namespace evald

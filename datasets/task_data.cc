@@ -92,13 +92,9 @@ void CheckDocumentFunctions(const LeafTask& task) {
   if (!config.process_docs.empty()) {
     check("process_docs", std::string(kFunctionTag) + config.process_docs, IsBuiltinProcessDocs);
   }
-  check("doc_to_text", config.doc_to_text, IsBuiltinDocFunction);
-  check("doc_to_target", config.doc_to_target, IsBuiltinDocFunction);
-  check("doc_to_choice", config.doc_to_choice, IsBuiltinDocFunction);
   check("fewshot_config.process_docs", fewshot.process_docs, IsBuiltinProcessDocs);
-  check("fewshot_config.doc_to_text", fewshot.doc_to_text, IsBuiltinDocFunction);
-  check("fewshot_config.doc_to_target", fewshot.doc_to_target, IsBuiltinDocFunction);
-  check("fewshot_config.doc_to_choice", fewshot.doc_to_choice, IsBuiltinDocFunction);
+  for (const auto& [key, value] : DocFunctionFields(config))
+    check(key, *value, IsBuiltinDocFunction);
   if (fewshot.split.is_null())
     check("fewshot_config.samples", fewshot.samples, IsBuiltinSamplesFunction);
 }

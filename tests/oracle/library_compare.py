@@ -34,6 +34,7 @@ os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", TOKENIZERS_PARALL
                   HF_ALLOW_CODE_EVAL="1", LMEVAL_LOG_LEVEL="ERROR")
 
 import made_up_rows  # noqa: E402
+import results_harness  # noqa: E402
 
 DOCUMENTS = 12
 BATCH = 25
@@ -104,8 +105,8 @@ def answer_texts(target):
             made_up_rows.text(random.Random(target))]
 
 
-def answer(name, request, repeat, kind, target):
-    draw = random.Random(f"{name} {request.doc_id} {request.idx} {repeat}")
+def answer(name, doc_id, idx, repeat, kind, target):
+    draw = random.Random(f"{name} {doc_id} {idx} {repeat}")
     if kind == "loglikelihood":
         return (-draw.random() * 20, draw.random() < 0.3)
     return -draw.random() * 200 if kind == "loglikelihood_rolling" else draw.choice(answer_texts(target))
@@ -113,33 +114,15 @@ def answer(name, request, repeat, kind, target):
 
 def made_up_model(targets, lines):
     """A model of the harness that makes answers up, and keeps them in `lines` in evald's form, by task."""
-    from lm_eval.api.model import LM
-
-    class Answers(LM):
-        def _all(self, requests, kind):
-            repeats, found = collections.Counter(), []
-            for request in requests:
-                repeat = repeats[id(request)]
-                repeats[id(request)] += 1
-                given = answer(request.task_name, request, repeat, kind, targets[request.task_name].get(request.doc_id, ""))
-                found.append(given)
-                lines[request.task_name].append(line_of(request, repeat, kind, given))
-            return found
-
-        def loglikelihood(self, requests):
-            return self._all(requests, "loglikelihood")
-
-        def loglikelihood_rolling(self, requests):
-            return self._all(requests, "loglikelihood_rolling")
-
-        def generate_until(self, requests):
-            return self._all(requests, "generate_until")
-
-    return Answers()
+    def give(name, doc, doc_id, idx, repeat, kind):
+        given = answer(name, doc_id, idx, repeat, kind, targets[name].get(doc_id, ""))
+        lines[name].append(line_of(doc_id, idx, repeat, kind, given))
+        return given
+    return results_harness.answering(give)
 
 
-def line_of(request, repeat, kind, given):
-    line = {"doc_id": request.doc_id, "idx": request.idx, "repeat": repeat}
+def line_of(doc_id, idx, repeat, kind, given):
+    line = {"doc_id": doc_id, "idx": idx, "repeat": repeat}
     if kind == "generate_until":
         return {**line, "text": given, "finish": "stop", "tokens_in": 1, "tokens_out": 1, "truncated": 0}
     likelihood, greedy = given if kind == "loglikelihood" else (given, False)

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "metrics/sandbox/guest/control.h"
 #include "metrics/sandbox/guest/guest.h"
 
 // Parts of Python's stable ABI.
@@ -23,36 +24,10 @@ PyObject* PyDict_GetItemString(PyObject* dict, const char* key);
 namespace evald::guest {
 namespace {
 
-using sandbox::kControlFd;
 using sandbox::kWireMagic;
 
 Zygote g_zygote;
 bool g_serving = false;
-
-/// False at the end of the stream.
-bool ReadAll(void* data, size_t bytes) {
-  char* at = static_cast<char*>(data);
-  while (bytes > 0) {
-    const ssize_t got = read(kControlFd, at, bytes);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    bytes -= static_cast<size_t>(got);
-  }
-  return true;
-}
-
-bool SendAll(const void* data, size_t bytes) {
-  const char* at = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t sent = send(kControlFd, at, bytes, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return false;
-    at += sent;
-    bytes -= static_cast<size_t>(sent);
-  }
-  return true;
-}
 
 void* SharedPages(size_t bytes) {
   void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

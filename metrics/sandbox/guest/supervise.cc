@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "metrics/sandbox/guest/control.h"
 #include "metrics/sandbox/guest/guest.h"
 #include "metrics/sandbox/guest/wall_clock.h"
 
@@ -27,11 +28,6 @@ namespace evald::guest {
 namespace {
 
 uint64_t Larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
-bool RunnerHasGone() {
-  char byte;
-  return recv(sandbox::kControlFd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
 
 /// Without namespaces, nothing ends by itself with this process.
 [[noreturn]] void EndZygote(const Zygote& zygote, int pidfd) {

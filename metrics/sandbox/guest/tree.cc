@@ -92,6 +92,19 @@ uint64_t ResidentPages(long process) {
   return field == nullptr ? 0 : strtoull(field, nullptr, 10);
 }
 
+/// A number of each process below this one, together.
+uint64_t SumOfTree(uint64_t (*number_of)(long process)) {
+  static Processes found;
+  found.count = 0;
+  AddChildren(OwnNumber(), &found);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < found.count; ++i) {
+    sum += number_of(found.numbers[i]);
+    AddChildren(found.numbers[i], &found);
+  }
+  return sum;
+}
+
 }  // namespace
 
 bool ReadProc(const char* path, char* text, size_t bytes) {
@@ -115,27 +128,11 @@ bool SeesProcesses() {
 }
 
 uint64_t TreeCpuMicros() {
-  static Processes found;
-  found.count = 0;
-  AddChildren(OwnNumber(), &found);
-  uint64_t ticks = 0;
-  for (size_t i = 0; i < found.count; ++i) {
-    ticks += TicksOf(found.numbers[i]);
-    AddChildren(found.numbers[i], &found);
-  }
-  return ticks * 1000000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  return SumOfTree(TicksOf) * 1000000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
 }
 
 uint64_t TreeMemoryBytes() {
-  static Processes found;
-  found.count = 0;
-  AddChildren(OwnNumber(), &found);
-  uint64_t pages = 0;
-  for (size_t i = 0; i < found.count; ++i) {
-    pages += ResidentPages(found.numbers[i]);
-    AddChildren(found.numbers[i], &found);
-  }
-  return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return SumOfTree(ResidentPages) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace evald::guest

@@ -57,7 +57,4 @@ const char* StartStep(const Keeper& keeper, const Step& step, pid_t* pid, int* p
 /// Runs one step to the end of all its processes.
 void RunStep(const Keeper& keeper, const Step& step, KeeperReport* report, Said* said);
 
-/// Whether the runner's end of the control socket is closed.
-bool RunnerHasGone();
-
 }  // namespace evald::keeper

@@ -15,42 +15,19 @@
 
 #include <initializer_list>
 
+#include "metrics/sandbox/guest/control.h"
 #include "metrics/sandbox/keeper/keeper.h"
 
 namespace evald::keeper {
 namespace {
 
-using sandbox::kControlFd;
+using guest::ReadAll;
+using guest::SendAll;
 using sandbox::KeeperRequest;
 using sandbox::KeeperRequestKind;
 using sandbox::kKeeperMagic;
 
 Keeper g_keeper;
-
-/// False at the end of the stream.
-bool ReadAll(void* data, uint64_t bytes) {
-  char* at = static_cast<char*>(data);
-  while (bytes > 0) {
-    const ssize_t got = read(kControlFd, at, bytes);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    bytes -= static_cast<uint64_t>(got);
-  }
-  return true;
-}
-
-bool SendAll(const void* data, uint64_t bytes) {
-  const char* at = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t sent = send(kControlFd, at, bytes, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return false;
-    at += sent;
-    bytes -= static_cast<uint64_t>(sent);
-  }
-  return true;
-}
 
 bool ReadConfig() {
   KeeperConfig& config = g_keeper.config;

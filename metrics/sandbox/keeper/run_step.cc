@@ -13,6 +13,7 @@
 
 #include <initializer_list>
 
+#include "metrics/sandbox/guest/control.h"
 #include "metrics/sandbox/guest/guest.h"
 #include "metrics/sandbox/guest/wall_clock.h"
 #include "metrics/sandbox/keeper/keeper.h"
@@ -20,6 +21,7 @@
 namespace evald::keeper {
 namespace {
 
+using guest::RunnerHasGone;
 using guest::WallVerdict;
 using sandbox::StepEnd;
 
@@ -158,11 +160,6 @@ void FailStart(KeeperReport* report, const char* step, bool is_exec) {
 }
 
 }  // namespace
-
-bool RunnerHasGone() {
-  char byte;
-  return recv(sandbox::kControlFd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
 
 void RunStep(const Keeper& keeper, const Step& step, KeeperReport* report, Said* said) {
   Running running = {keeper, step.limits, said, -1, -1, -1, -1, false, 0};
