@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "python/str.h"
 
@@ -155,6 +156,13 @@ bool SameOutput(std::string_view found, std::string_view expected, std::string* 
   if (left.size() == right.size()) return true;
   *why = fmt::format("found {} lines, expected {}", left.size(), right.size());
   return false;
+}
+
+std::string HashOfOutput(std::string_view output) {
+  std::string text;
+  for (const std::string_view line : StrippedLines(output)) text.append(line).append("\n");
+  text.pop_back();
+  return Sha256Hex(text);
 }
 
 }  // namespace evald

@@ -12,6 +12,9 @@ namespace evald {
 /// says where, with the beginnings of both lines.
 bool SameOutput(std::string_view found, std::string_view expected, std::string* why);
 
+/// SHA-256 of an output's lines without that white space: outputs of one hash are the same.
+std::string HashOfOutput(std::string_view output);
+
 /// Whether both are numbers for `Decimal`, and equal. NaN equals nothing.
 bool SameDecimal(std::string_view a, std::string_view b);
 

@@ -8,15 +8,18 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/sandbox/language.h"
+#include "metrics/scoring/python_program.h"
 
 namespace evald {
 namespace {
 
 constexpr double kCpuSecondsMax = 600;
+constexpr int kTabSizeMax = 16;
 
-const std::vector<std::string> kArguments = {"language",      "language_column", "cases",
-                                             "metadata",      "files",           "preamble",
-                                             "several_files", "cpu_seconds",     "k"};
+const std::vector<std::string> kArguments = {
+    "language", "language_column", "cases",       "metadata", "files",
+    "preamble", "several_files",   "cpu_seconds", "k",        "stub",
+    "prompt",   "unittest",        "tab_size"};
 
 std::string KnownLanguage(const std::string& name, const std::string& where) {
   const sandbox::Language* language = sandbox::FindLanguage(name);
@@ -47,6 +50,23 @@ const Json& Column(const Json& doc, const std::string& name) {
               "it has " + Join(names, ", "));
 }
 
+/// The text in a column. "" for no column.
+std::string TextOf(const Json& doc, const std::string& column) {
+  if (column.empty()) return "";
+  Column(doc, column);
+  return Field<std::string>(doc, column, fmt::format("column '{}'", column));
+}
+
+void CheckUnittest(const ProgramRule& rule, const std::string& where) {
+  if (rule.unittest.empty()) return;
+  if (rule.language == "python" && rule.cases.empty() && !rule.several_files) return;
+  throw Error(ErrorKind::kInput,
+              where +
+                  ": found 'unittest' beside 'cases', 'several_files' or "
+                  "another language than python",
+              "unittest is for programs in python that are one file, and is their only test");
+}
+
 void CheckRule(const ProgramRule& rule, const std::string& where) {
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorKind::kInput, where + ": " + what);
@@ -56,6 +76,9 @@ void CheckRule(const ProgramRule& rule, const std::string& where) {
   if (rule.cpu_seconds < 0 || rule.cpu_seconds > kCpuSecondsMax)
     refuse(fmt::format("cpu_seconds: found {}, expected more than 0, at most {}", rule.cpu_seconds,
                        kCpuSecondsMax));
+  if (rule.tab_size < 0 || rule.tab_size > kTabSizeMax)
+    refuse(fmt::format("tab_size: found {}, expected 0 to {}", rule.tab_size, kTabSizeMax));
+  CheckUnittest(rule, where);
   for (const int64_t k : rule.ks) {
     if (k < 1) refuse(fmt::format("found k = {}, expected at least 1", k));
   }
@@ -90,7 +113,11 @@ ProgramRule ReadProgramRule(const MetricSpec& spec) {
   rule.metadata = FieldOr<std::string>(spec.kwargs, "metadata", "", where);
   rule.files = FieldOr<std::string>(spec.kwargs, "files", "", where);
   rule.preamble = FieldOr<std::string>(spec.kwargs, "preamble", "", where);
+  rule.stub = FieldOr<std::string>(spec.kwargs, "stub", "", where);
+  rule.prompt = FieldOr<std::string>(spec.kwargs, "prompt", "", where);
+  rule.unittest = FieldOr<std::string>(spec.kwargs, "unittest", "", where);
   rule.several_files = FieldOr<bool>(spec.kwargs, "several_files", false, where);
+  rule.tab_size = FieldOr<int>(spec.kwargs, "tab_size", 0, where);
   rule.cpu_seconds = FieldOr<double>(spec.kwargs, "cpu_seconds", 0, where);
   rule.ks = OneOrSeveral<int64_t>(spec.kwargs, "k", where);
   CheckRule(rule, where);
@@ -102,6 +129,12 @@ std::string LanguageOf(const ProgramRule& rule, const Json& doc) {
   const std::string where = fmt::format("column '{}'", rule.language_column);
   Column(doc, rule.language_column);
   return KnownLanguage(Field<std::string>(doc, rule.language_column, where), where);
+}
+
+std::string BeforeAnswer(const ProgramRule& rule, const Json& doc) {
+  std::string before = LanguageOf(rule, doc) == "python" ? Preamble(rule.preamble) : "";
+  if (!rule.stub.empty()) before += TextOf(doc, rule.stub) + "\n    pass\n";
+  return before + TextOf(doc, rule.prompt);
 }
 
 TestCases CasesOf(const ProgramRule& rule, const Json& doc) {
@@ -126,6 +159,11 @@ void CheckProgramDocument(const ProgramRule& rule, const PreparedDocument& docum
                   fmt::format("column '{}': found {}, expected an object of names and texts",
                               rule.files, Shortened(ToLine(files), 100)));
     }
+  }
+  BeforeAnswer(rule, document.doc);
+  if (!rule.unittest.empty()) {
+    TextOf(document.doc, rule.unittest);
+    return;
   }
   if (rule.cases.empty()) {
     if (document.target.is_string()) return;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,12 +15,15 @@
 #include "evald/error.h"
 #include "metrics/sandbox/program_files.h"
 #include "metrics/scoring/output_match.h"
+#include "metrics/scoring/python_program.h"
 
 namespace evald {
 namespace {
 
 constexpr uint64_t kIgnoredOutputBytes = 64 << 10;
 constexpr size_t kDetailBytesMax = 500;
+constexpr size_t kAtOnceBytesMax = 4 << 20;  // of code and tests
+constexpr double kNoLimitSeconds = 1e9;
 
 /// The files of an answer that is {name: text} in JSON. Nothing for any other answer.
 std::optional<std::vector<SourceFile>> NamedFiles(const std::string& answer) {
@@ -78,19 +83,115 @@ ProgramOutcome RunCall(BuiltProgram* program, const TestCase& test) {
   return run.outcome;
 }
 
-ProgramOutcome RunCases(BuiltProgram* program, const TestCases& tests) {
+/// Runs test `first`, then the others.
+ProgramOutcome RunCases(BuiltProgram* program, const TestCases& tests, size_t first) {
   ProgramOutcome outcome = {ProgramStatus::kPassed, "passed", 0};
   double seconds = 0;
-  for (size_t i = 0; i < tests.cases.size(); ++i) {
+  const size_t count = tests.cases.size();
+  for (size_t step = 0; step < count; ++step) {
+    const size_t i = step == 0 ? first : step - (step <= first ? 1 : 0);
     outcome = tests.function.empty() ? RunCase(program, tests.cases[i])
                                      : RunCall(program, tests.cases[i]);
     seconds += outcome.cpu_seconds;
     outcome.cpu_seconds = seconds;
     if (outcome.status == ProgramStatus::kPassed) continue;
-    AddCase(&outcome, i, tests.cases.size());
+    AddCase(&outcome, i, count);
     break;
   }
   return outcome;
+}
+
+/// The test that a program of all tests says to have failed, a word of the program's; else the
+/// first.
+size_t FailedTest(const ProgramOutcome& outcome, const TestCases& tests) {
+  constexpr std::string_view kSaid = "failed: AssertionError: test ";
+  size_t index = 0;
+  if (!std::string_view(outcome.detail).starts_with(kSaid)) return 0;
+  const char* const begin = outcome.detail.data() + kSaid.size();
+  std::from_chars(begin, outcome.detail.data() + outcome.detail.size(), index);
+  return index < tests.cases.size() ? index : 0;
+}
+
+bool IsSmall(const std::string& code, const TestCases& tests) {
+  size_t bytes = code.size();
+  for (const TestCase& test : tests.cases) {
+    bytes += test.input.is_string() ? test.input.get_ref<const std::string&>().size() : 0;
+    bytes += test.expected.is_string() ? test.expected.get_ref<const std::string&>().size() : 0;
+  }
+  return bytes <= kAtOnceBytesMax;
+}
+
+std::string WithoutTabs(const std::string& answer, int tab_size) {
+  std::string text;
+  for (const char c : answer) {
+    if (c == '\t' && tab_size > 0)
+      text.append(static_cast<size_t>(tab_size), ' ');
+    else
+      text += c;
+  }
+  return text;
+}
+
+std::string CodeOf(const ProgramRule& rule, const PreparedDocument& document,
+                   const std::string& answer) {
+  return BeforeAnswer(rule, document.doc) + WithoutTabs(answer, rule.tab_size);
+}
+
+/// The program of an answer that is one text.
+std::string OneFile(const ProgramRule& rule, const PreparedDocument& document,
+                    const std::string& target, const std::string& answer, const TestCases& tests) {
+  const std::string code = CodeOf(rule, document, answer);
+  if (!rule.unittest.empty())
+    return UnittestProgram(code, document.doc[rule.unittest].get_ref<const std::string&>());
+  if (!tests.function.empty()) return CallingProgram(code, tests.function);
+  return rule.cases.empty() ? code + "\n" + target : code;
+}
+
+/// The files of an answer's program. Nothing if the answer should be files, and is none.
+std::vector<SourceFile> FilesOf(const ProgramRule& rule, const PreparedDocument& document,
+                                const std::string& target, const std::string& answer,
+                                const TestCases& tests) {
+  std::vector<SourceFile> files;
+  if (rule.several_files) {
+    files = NamedFiles(answer).value_or(files);
+    if (files.empty()) return files;
+    if (rule.cases.empty()) files[0].text += "\n" + target;
+  } else {
+    files = {{"", OneFile(rule, document, target, answer, tests)}};
+  }
+  AddFilesOf(rule, document, &files);
+  return files;
+}
+
+/// Whether a program is a text of Python that the sandbox's interpreter runs without starting anew.
+bool RunsInInterpreter(const ProgramRule& rule, const std::string& language) {
+  return rule.cases.empty() && rule.unittest.empty() && language == "python" &&
+         !rule.several_files && rule.files.empty() && rule.cpu_seconds == 0;
+}
+
+bool TestsAtOnce(const ProgramRule& rule, const ProgramSources& sources) {
+  return sources.language == "python" && !rule.cases.empty() && !rule.several_files &&
+         sources.files.size() == 1;
+}
+
+/// All tests of a Python program at once in the warm interpreter, where a process for each of them
+/// would spend most of its time on its start. Only a pass counts.
+ProgramOutcome RunAtOnce(CodeRunner* runner, const ProgramRule& rule, const std::string& code,
+                         const TestCases& tests) {
+  const double seconds = rule.cpu_seconds > 0 ? rule.cpu_seconds : kNoLimitSeconds;
+  return runner->Run(tests.function.empty() ? AllRunsProgram(code, tests, seconds)
+                                            : AllCallsProgram(code, tests, seconds));
+}
+
+/// A process of its own for each test.
+ProgramOutcome RunApart(CodeRunner* runner, const ProgramRule& rule, const ProgramSources& sources,
+                        const TestCases& tests, size_t first) {
+  ProgramOutcome outcome;
+  const std::unique_ptr<BuiltProgram> program = runner->Build(sources, &outcome);
+  if (program == nullptr) return outcome;
+  if (!rule.unittest.empty()) return RunCall(program.get(), {});
+  if (rule.cases.empty()) return program->Run("", kIgnoredOutputBytes, false).outcome;
+  return RunCases(program.get(), tests, first);
 }
 
 }  // namespace
@@ -98,33 +199,23 @@ ProgramOutcome RunCases(BuiltProgram* program, const TestCases& tests) {
 ProgramOutcome TestProgram(CodeRunner* runner, const ProgramRule& rule,
                            const PreparedDocument& document, const std::string& target,
                            const std::string& answer) {
-  const std::string language = LanguageOf(rule, document.doc);
-  const std::string before = language == "python" ? Preamble(rule.preamble) : "";
-  const bool by_function = rule.cases.empty() && language == "python" && !rule.several_files &&
-                           rule.files.empty() && rule.cpu_seconds == 0;
-  if (by_function) return runner->Run(before + answer + "\n" + target);
   ProgramSources sources;
-  sources.language = language;
+  sources.language = LanguageOf(rule, document.doc);
+  if (RunsInInterpreter(rule, sources.language))
+    return runner->Run(OneFile(rule, document, target, answer, {}));
   sources.cpu_seconds = rule.cpu_seconds;
-  TestCases tests;
-  if (!rule.cases.empty()) tests = CasesOf(rule, document.doc);
-  if (rule.several_files) {
-    std::optional<std::vector<SourceFile>> files = NamedFiles(answer);
-    if (!files)
-      return {ProgramStatus::kFailed, "failed: the answer has no files, {name: text} in JSON", 0};
-    sources.files = std::move(*files);
-    if (rule.cases.empty()) sources.files[0].text += "\n" + target;
-  } else if (!tests.function.empty()) {
-    sources.files = {{"", CallingProgram(answer, tests.function, rule.preamble)}};
-  } else {
-    sources.files = {{"", before + answer + (rule.cases.empty() ? "\n" + target : "")}};
+  const TestCases tests = rule.cases.empty() ? TestCases() : CasesOf(rule, document.doc);
+  sources.files = FilesOf(rule, document, target, answer, tests);
+  if (sources.files.empty())
+    return {ProgramStatus::kFailed, "failed: the answer has no files, {name: text} in JSON", 0};
+  size_t first = 0;
+  const std::string code = CodeOf(rule, document, answer);
+  if (TestsAtOnce(rule, sources) && IsSmall(code, tests)) {
+    const ProgramOutcome outcome = RunAtOnce(runner, rule, code, tests);
+    if (outcome.status == ProgramStatus::kPassed) return outcome;
+    first = FailedTest(outcome, tests);
   }
-  AddFilesOf(rule, document, &sources.files);
-  ProgramOutcome outcome;
-  const std::unique_ptr<BuiltProgram> program = runner->Build(sources, &outcome);
-  if (program == nullptr) return outcome;
-  if (rule.cases.empty()) return program->Run("", kIgnoredOutputBytes, false).outcome;
-  return RunCases(program.get(), tests);
+  return RunApart(runner, rule, sources, tests, first);
 }
 
 }  // namespace evald

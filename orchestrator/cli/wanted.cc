@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "evald/error.h"
+#include "orchestrator/cli/remembered_code.h"
 
 namespace evald::cli {
 namespace fs = std::filesystem;
@@ -81,9 +82,12 @@ CommandOption AddWanted(Command command, Wanted* wanted) {
 EvalConfig ReadWanted(const Wanted& wanted) {
   EvalOverrides overrides = wanted.overrides;
   overrides.set = Assignments(wanted);
-  if (!IsCheckpoint(wanted)) return ReadEvalConfig(wanted.path, overrides);
-  overrides.called = "the command line";
-  return ParseEvalConfig(kNoFile, fs::current_path() / "eval.yaml", overrides);
+  if (IsCheckpoint(wanted)) overrides.called = "the command line";
+  EvalConfig config = IsCheckpoint(wanted)
+                          ? ParseEvalConfig(kNoFile, fs::current_path() / "eval.yaml", overrides)
+                          : ReadEvalConfig(wanted.path, overrides);
+  RememberTaskCode(overrides.allow_task_code, &config);
+  return config;
 }
 
 Json WantedBody(const Wanted& wanted) {

@@ -7,9 +7,12 @@
 #include <map>
 #include <optional>
 
+#include "base/text.h"
 #include "datasets/task_data.h"
 #include "datasets/task_imports.h"
 #include "evald/error.h"
+#include "metrics/program_languages.h"
+#include "metrics/sandbox/language.h"
 #include "metrics/scorer.h"
 
 namespace evald {
@@ -73,7 +76,7 @@ class Search {
       out.needs.push_back(std::move(need));
       wanted_.insert(package);
     }
-    if (RunsPrograms(leaf)) out.needs.push_back(ProgramNeed(search_.sandbox_python));
+    AddPrograms(leaf, &out);
     return out;
   }
 
@@ -141,14 +144,37 @@ class Search {
     return packages;
   }
 
-  static Need ProgramNeed(const std::string& program) {
+  // Compilers and interpreters of the model's programs. Those that documents name are unknown here.
+  void AddPrograms(const LeafTask& leaf, TaskNeeds* out) const {
+    if (!RunsPrograms(leaf) || FaultOf(leaf, runs_code_)) return;
+    for (const std::string& name : ProgramLanguages(DefineTask(leaf), nullptr)) {
+      out->needs.push_back(name == "python" ? PythonNeed(search_.sandbox_python)
+                                            : LanguageNeed(*sandbox::FindLanguage(name)));
+    }
+  }
+
+  static Need PythonNeed(const std::string& python) {
     Need need;
     need.kind = Need::Kind::kProgram;
-    need.what = program;
-    need.there = ::access(program.c_str(), X_OK) == 0;
+    need.what = python;
+    need.there = ::access(python.c_str(), X_OK) == 0;
     if (!need.there) {
-      need.problem = fmt::format("{} is not there, or cannot be run", program);
+      need.problem = fmt::format("{} is not there, or cannot be run", python);
       need.remedy = "install it; metrics.sandbox.python of eval.yaml names another";
+    }
+    return need;
+  }
+
+  static Need LanguageNeed(const sandbox::Language& language) {
+    Need need;
+    need.kind = Need::Kind::kProgram;
+    need.what = Join(language.needs, ", ");
+    const std::string missing = sandbox::MissingTool(language);
+    need.there = missing.empty();
+    if (!need.there) {
+      need.problem =
+          fmt::format("programs in {} need {}, which is not there", language.name, missing);
+      need.remedy = sandbox::InstallLine(language);
     }
     return need;
   }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/jsonl.h"
 #include "evald/error.h"
 #include "metrics/program_languages.h"
 #include "metrics/sandbox/language.h"
@@ -180,7 +181,46 @@ TEST_F(Programs, AnswersOfSeveralFiles) {
   EXPECT_EQ(Score(task, document, {"nothing"}), Json({{"passes", 0.0}}));
 }
 
+// Verdicts of BigCodeBench's own executor (tests/oracle/bigcodebench_golden.py).
+TEST_F(Programs, InTheFormOfBigCodeBench) {
+  TaskDefinition task = ProgramTask({{"stub", "code_prompt"},
+                                     {"prompt", "complete_prompt"},
+                                     {"unittest", "test"},
+                                     {"cpu_seconds", 20}});
+  task.filters = {{"none", {{"take_first", Json::object()}}}};
+  int right = 0, count = 0;
+  ForEachJsonLine(EVALD_SOURCE_DIR "/tests/golden/metrics/bigcodebench.jsonl",
+                  [&](size_t line, Json&& row) {
+                    PreparedDocument document;
+                    document.doc = row;
+                    document.target = "";
+                    const Json metrics = Score(task, document, {row["answer"].get<std::string>()});
+                    EXPECT_EQ(metrics["passes"].get<double>(), row["passed"].get<bool>() ? 1 : 0)
+                        << "line " << line << ": " << detail_.dump();
+                    right += row["passed"].get<bool>() ? 1 : 0;
+                    ++count;
+                  });
+  EXPECT_GE(right, 10);
+  EXPECT_GE(count - right, 10);
+}
+
+TEST_F(Programs, TabsOfAnAnswer) {
+  TaskDefinition task = ProgramTask({{"tab_size", 4}, {"prompt", "prompt"}});
+  task.filters = {{"none", {{"take_first", Json::object()}}}};
+  PreparedDocument document;
+  document.doc = {{"prompt", "def f():\n    x = 1\n"}};
+  document.target = "assert f() == 1";
+  EXPECT_EQ(Score(task, document, {"\treturn x"}), Json({{"passes", 1.0}})) << detail_.dump();
+  task.metrics[0].kwargs.erase("tab_size");
+  EXPECT_EQ(Score(task, document, {"\treturn x"}), Json({{"passes", 0.0}}));
+}
+
 TEST(ProgramArguments, AreChecked) {
+  EXPECT_THAT(RefusalOfTask(ProgramTask({{"unittest", "test"}, {"language", "c"}})),
+              HasSubstr("found 'unittest' beside"));
+  EXPECT_THAT(RefusalOfTask(ProgramTask({{"unittest", "test"}, {"cases", "tests"}})),
+              HasSubstr("found 'unittest' beside"));
+  EXPECT_THAT(RefusalOfTask(ProgramTask({{"tab_size", 100}})), HasSubstr("expected 0 to 16"));
   EXPECT_THAT(RefusalOfTask(ProgramTask({{"language", "c+"}})), HasSubstr("did you mean 'c'"));
   EXPECT_THAT(RefusalOfTask(ProgramTask({{"lang", "c"}})), HasSubstr("unknown argument 'lang'"));
   EXPECT_THAT(RefusalOfTask(ProgramTask({{"language", "c"}, {"language_column", "x"}})),
