@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -22,7 +23,7 @@ namespace {
 
 constexpr uint64_t kIgnoredOutputBytes = 64 << 10;
 constexpr size_t kDetailBytesMax = 500;
-constexpr size_t kAtOnceBytesMax = 4 << 20;  // of code and tests
+constexpr size_t kInInterpreterBytesMax = 4 << 20;  // of code and tests
 constexpr double kNoLimitSeconds = 1e9;
 
 /// The files of an answer that is {name: text} in JSON. Nothing for any other answer.
@@ -118,7 +119,7 @@ bool IsSmall(const std::string& code, const TestCases& tests) {
     bytes += test.input.is_string() ? test.input.get_ref<const std::string&>().size() : 0;
     bytes += test.expected.is_string() ? test.expected.get_ref<const std::string&>().size() : 0;
   }
-  return bytes <= kAtOnceBytesMax;
+  return bytes <= kInInterpreterBytesMax;
 }
 
 std::string WithoutTabs(const std::string& answer, int tab_size) {
@@ -169,18 +170,43 @@ bool RunsInInterpreter(const ProgramRule& rule, const std::string& language) {
          !rule.several_files && rule.files.empty() && rule.cpu_seconds == 0;
 }
 
-bool TestsAtOnce(const ProgramRule& rule, const ProgramSources& sources) {
+bool TestsInInterpreter(const ProgramRule& rule, const ProgramSources& sources) {
   return sources.language == "python" && !rule.cases.empty() && !rule.several_files &&
          sources.files.size() == 1;
 }
 
-/// All tests of a Python program at once in the warm interpreter, where a process for each of them
-/// would spend most of its time on its start. Only a pass counts.
-ProgramOutcome RunAtOnce(CodeRunner* runner, const ProgramRule& rule, const std::string& code,
-                         const TestCases& tests) {
+/// Whether a program may look at the interpreter around it, where it could find the tests or
+/// replace their judge. A text, not a proof: docs/sandbox.md ("What can still be forged").
+bool LooksAround(std::string_view answer) {
+  constexpr std::string_view kWords[] = {
+      "frame",      "f_back",    "globals",  "builtins",      "modules",    "__dict__",
+      "__import__", "getattr",   "setattr",  "delattr",       "vars(",      "eval(",
+      "exec(",      "import gc", "hashlib",  "inspect",       "importlib",  "ctypes",
+      "gc.",        "traceback", "settrace", "pread",         "setprofile", "process_time",
+      "_run",       "_hash",     "_wanted",  "__subclasses__"};
+  return std::any_of(std::begin(kWords), std::end(kWords),
+                     [&](std::string_view word) { return answer.find(word) != answer.npos; });
+}
+
+/// Tests a Python program in the warm interpreter, where a process for each test would spend most
+/// of its time on its start. Certain are a pass of all tests, and a wrong answer to one of them
+/// that has an interpreter to itself. Nothing for all else; `first` is then the test to begin with.
+std::optional<ProgramOutcome> TestInInterpreter(CodeRunner* runner, const ProgramRule& rule,
+                                                const std::string& code, const TestCases& tests,
+                                                size_t* first) {
+  constexpr std::string_view kSaid = "failed: AssertionError: ";
   const double seconds = rule.cpu_seconds > 0 ? rule.cpu_seconds : kNoLimitSeconds;
-  return runner->Run(tests.function.empty() ? AllRunsProgram(code, tests, seconds)
-                                            : AllCallsProgram(code, tests, seconds));
+  const ProgramOutcome all = runner->Run(AllTestsProgram(code, tests, seconds));
+  if (all.status == ProgramStatus::kPassed) return all;
+  *first = FailedTest(all, tests);
+  if (!std::string_view(all.detail).starts_with(kSaid)) return std::nullopt;
+  ProgramOutcome one = runner->Run(OneTestProgram(code, tests, *first));
+  if (!std::string_view(one.detail).starts_with(fmt::format("{}wrong answer: ", kSaid)))
+    return std::nullopt;
+  one.detail = "failed: " + one.detail.substr(kSaid.size());
+  one.cpu_seconds += all.cpu_seconds;
+  AddCase(&one, *first, tests.cases.size());
+  return one;
 }
 
 /// A process of its own for each test.
@@ -210,10 +236,8 @@ ProgramOutcome TestProgram(CodeRunner* runner, const ProgramRule& rule,
     return {ProgramStatus::kFailed, "failed: the answer has no files, {name: text} in JSON", 0};
   size_t first = 0;
   const std::string code = CodeOf(rule, document, answer);
-  if (TestsAtOnce(rule, sources) && IsSmall(code, tests)) {
-    const ProgramOutcome outcome = RunAtOnce(runner, rule, code, tests);
-    if (outcome.status == ProgramStatus::kPassed) return outcome;
-    first = FailedTest(outcome, tests);
+  if (TestsInInterpreter(rule, sources) && IsSmall(code, tests) && !LooksAround(answer)) {
+    if (auto outcome = TestInInterpreter(runner, rule, code, tests, &first)) return *outcome;
   }
   return RunApart(runner, rule, sources, tests, first);
 }

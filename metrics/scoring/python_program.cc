@@ -68,12 +68,16 @@ for _index, (_given, _wanted) in enumerate(_json.loads({tests})):
         raise AssertionError('test ' + str(_index))
 )";
 
-// All runs, one after the other, in the interpreter of pass_at_k. Descriptors 0 and 1 are files, so
-// that `open(0)`, `os.write` and the like work. A run is over when its threads are. Of the expected
-// output only a hash is here. A run that writes another text, or that this interpreter does not
-// allow, ends all.
-constexpr const char* kAllRuns =
-    R"(import atexit as _atexit, hashlib as _hashlib, json as _json, os as _os
+constexpr const char* kOneOfAllCalls =
+    R"(_why = _wrong(_json.loads({function}), *_json.loads({tests})[0])
+if _why:
+    raise AssertionError(_why)
+)";
+
+// A run within the interpreter of pass_at_k. Descriptors 0 and 1 are files, so that `open(0)`,
+// `os.write` and the like work. A run is over when its threads are.
+constexpr const char* kRun =
+    R"(import atexit as _atexit, decimal as _decimal, hashlib as _hashlib, json as _json, os as _os
 import sys as _sys, threading as _threading, time as _time, types as _types
 _code = compile(_json.loads({code}), 'main.py', 'exec')
 _in, _out = (_os.open('/tmp', _os.O_RDWR | _os.O_TMPFILE, 0o600) for _ in range(2))
@@ -89,7 +93,11 @@ def _start(text):
     _os.dup2(_out, 1)
     _sys.stdin = open(0, encoding='utf-8', errors='surrogateescape', closefd=False)
     _sys.stdout = open(1, 'w', encoding='utf-8', errors='surrogateescape', closefd=False)
-def _run():
+def _lines(text):
+    return [line.strip() for line in text.strip().split('\n')]
+# The lines of the output; None if the status is not 0
+def _run(text):
+    _start(text)
     module = _types.ModuleType('__main__')
     module.__dict__.update(__file__='main.py', exit=_sys.exit, quit=_sys.exit)
     _sys.modules['__main__'] = module
@@ -106,20 +114,42 @@ def _run():
     for stream in (_sys.stdout, own):
         if not stream.closed:
             stream.flush()
-    return status in (None, 0)
-def _hash():
-    data = _os.pread(_out, _os.fstat(_out).st_size, 0).decode('utf-8', 'replace')
-    lines = [line.strip() for line in data.strip().split('\n')]
+    if status not in (None, 0):
+        return None
+    return _lines(_os.pread(_out, _os.fstat(_out).st_size, 0).decode('utf-8', 'replace'))
+)";
+
+// All runs, one after the other. Of the expected output only a hash is here.
+constexpr const char* kAllRuns = R"(def _hash(lines):
     return _hashlib.sha256('\n'.join(lines).encode()).hexdigest()
 for _index, (_given, _wanted) in enumerate(_json.loads({tests})):
     _began = _time.process_time()
     try:
-        _start(_given)
-        _right = _run() and _hash() == _wanted
+        _found = _run(_given)
+        _right = _found is not None and _hash(_found) == _wanted
     except BaseException:
         _right = False
     if not _right or _time.process_time() - _began > {seconds}:
         raise AssertionError('test ' + str(_index))
+)";
+
+// One run, whose output is compared as LiveCodeBench does.
+constexpr const char* kOneRun = R"(def _numbers(line):
+    return [_decimal.Decimal(word) for word in line.split()]
+def _same(found, wanted):
+    try:
+        return found == wanted or _numbers(found) == _numbers(wanted)
+    except _decimal.InvalidOperation:
+        return False
+_given, _wanted = _json.loads({tests})[0]
+_found, _wanted = _run(_given), _lines(_wanted)
+if _found is None:
+    raise ValueError('the status is not 0')
+for _index, (_left, _right) in enumerate(zip(_found, _wanted)):
+    if not _same(_left, _right):
+        raise AssertionError('wrong answer: line %d is %.60r, expected %.60r' % (_index + 1, _left, _right))
+if len(_found) != len(_wanted):
+    raise AssertionError('wrong answer: found %d lines, expected %d' % (len(_found), len(_wanted)))
 )";
 
 // Whoever ends the process before the last line has not passed. Tests are given by unittest's own
@@ -180,25 +210,32 @@ std::string CallingProgram(const std::string& code, const std::string& function)
          Filled(kOneCall, {{"{function}", Literal(function)}});
 }
 
-std::string AllCallsProgram(const std::string& code, const TestCases& tests, double cpu_seconds) {
+std::string AllTestsProgram(const std::string& code, const TestCases& tests, double cpu_seconds) {
   Json cases = Json::array();
-  for (const TestCase& test : tests.cases)
-    cases.push_back(Json::array({test.input, test.expected}));
+  for (const TestCase& test : tests.cases) {
+    const Json expected = tests.function.empty()
+                              ? Json(HashOfOutput(test.expected.get_ref<const std::string&>()))
+                              : test.expected;
+    cases.push_back(Json::array({test.input, expected}));
+  }
+  const std::string seconds = fmt::format("{}", cpu_seconds);
+  if (tests.function.empty()) {
+    return Filled(kRun, {{"{code}", Literal(code)}}) +
+           Filled(kAllRuns, {{"{tests}", Literal(cases)}, {"{seconds}", seconds}});
+  }
   return Filled(kCall, {{"{code}", Literal(code)}}) +
          Filled(kAllCalls, {{"{tests}", Literal(cases)},
                             {"{function}", Literal(tests.function)},
-                            {"{seconds}", fmt::format("{}", cpu_seconds)}});
+                            {"{seconds}", seconds}});
 }
 
-std::string AllRunsProgram(const std::string& code, const TestCases& tests, double cpu_seconds) {
-  Json cases = Json::array();
-  for (const TestCase& test : tests.cases) {
-    const std::string hash = HashOfOutput(test.expected.get_ref<const std::string&>());
-    cases.push_back(Json::array({test.input, hash}));
-  }
-  return Filled(kAllRuns, {{"{code}", Literal(code)},
-                           {"{tests}", Literal(cases)},
-                           {"{seconds}", fmt::format("{}", cpu_seconds)}});
+std::string OneTestProgram(const std::string& code, const TestCases& tests, size_t index) {
+  const TestCase& test = tests.cases[index];
+  const std::string cases = Literal(Json::array({Json::array({test.input, test.expected})}));
+  if (tests.function.empty())
+    return Filled(kRun, {{"{code}", Literal(code)}}) + Filled(kOneRun, {{"{tests}", cases}});
+  return Filled(kCall, {{"{code}", Literal(code)}}) +
+         Filled(kOneOfAllCalls, {{"{function}", Literal(tests.function)}, {"{tests}", cases}});
 }
 
 std::string UnittestProgram(const std::string& code, const std::string& tests) {

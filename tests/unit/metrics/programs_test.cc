@@ -204,6 +204,106 @@ TEST_F(Programs, InTheFormOfBigCodeBench) {
   EXPECT_GE(count - right, 10);
 }
 
+/// Counts programs that are run apart.
+class Counting : public CodeRunner {
+ public:
+  explicit Counting(CodeRunner* runner) : runner_(runner) {}
+  ProgramOutcome Run(const std::string& source) override { return runner_->Run(source); }
+  std::unique_ptr<BuiltProgram> Build(const ProgramSources& sources,
+                                      ProgramOutcome* outcome) override {
+    ++built;
+    return runner_->Build(sources, outcome);
+  }
+  Json Isolation() const override { return runner_->Isolation(); }
+
+  int built = 0;
+
+ private:
+  CodeRunner* runner_;
+};
+
+// Each program adds the numbers of a line: tests "1 2" and "5 5".
+TEST_F(Programs, AllTestsAreTriedAtOnce) {
+  struct Case {
+    const char* code;
+    double passes;
+    bool apart;  ///< whether processes of their own are asked, too
+  };
+  const Case cases[] = {
+      {"print(sum(map(int, input().split())))", 1, false},
+      {"print(sum(map(int, open(0).read().split())))", 1, false},
+      {"import sys\nprint(sum(map(int, sys.stdin.buffer.read().split())), file=sys.stdout)", 1,
+       false},
+      {"import os\nos.write(1, b'%d\\n' % sum(map(int, os.read(0, 99).split())))", 1, false},
+      {"import sys\nsys.stdout.write(str(sum(map(int, sys.stdin))) if 0 else "
+       "str(sum(map(int, sys.stdin.readline().split()))))\nexit(0)",
+       1, false},
+      {"import threading\ndef main():\n  print(sum(map(int, input().split())))\n"
+       "threading.stack_size(1 << 20)\nthreading.Thread(target=main).start()",
+       1, false},
+      {"import atexit\natexit.register(print, sum(map(int, input().split())))", 1, false},
+      {"if __name__ == '__main__':\n  print(sum(map(int, input().split())))", 1, false},
+      // Equal as numbers, which a hash does not see
+      {"print('%.2f' % sum(map(int, input().split())))", 1, true},
+      // Allowed in a process alone
+      {"import os\nos.getcwd()\nprint(sum(map(int, input().split())))", 1, true},
+      // A second run in one process differs
+      {"import sys\nif hasattr(sys, 'seen'): print('again')\nsys.seen = 1\n"
+       "print(sum(map(int, input().split())))",
+       1, true},
+      {"import os\nprint(sum(map(int, input().split())), flush=True)\nos._exit(0)", 1, true},
+      {"print(3)", 0, false},
+      {"print(sum(map(int, input().split())) + 0.25)", 0, false},
+      {"print(sum(map(int, input().split())), 'x')", 0, false},
+      {"print(sum(map(int, input().split())), end='\\n\\n7')", 0, false},
+      {"print(1 / 0)", 0, true},
+      {"print(sum(map(int, input().split())))\nexit(1)", 0, true},
+      {"raise AssertionError('test 0')", 0, true},
+      // Would replace its judge
+      {"import sys\nsys._getframe(1).f_globals['_hash'] = lambda found: type('', (str,), {"
+       "'__eq__': lambda *_: True})()",
+       0, true},
+      {"raise AssertionError('test 77')", 0, true},
+      {"import os\nos._exit(0)", 0, true},
+      {"exit(0)", 0, false},
+      {"while True: pass", 0, true},
+  };
+  TaskDefinition task = ProgramTask({{"cases", "tests"}, {"cpu_seconds", 1}});
+  task.filters = {{"none", {{"take_first", Json::object()}}}};
+  PreparedDocument document;
+  document.target = "";
+  document.doc["tests"] = {{"inputs", {"1 2\n", "5 5\n"}}, {"outputs", {"3\n", "10\n"}}};
+  const std::unique_ptr<CodeRunner> runner = std::move(runner_);
+  for (const Case& one : cases) {
+    auto counting = std::make_unique<Counting>(runner.get());
+    const Counting& counted = *counting;
+    runner_ = std::move(counting);
+    EXPECT_EQ(Score(task, document, {one.code}), Json({{"passes", one.passes}}))
+        << one.code << detail_.dump();
+    EXPECT_EQ(counted.built > 0, one.apart) << one.code;
+  }
+  runner_.reset();
+}
+
+// The text of a place in the program may be the name of another.
+TEST_F(Programs, TextsThatAreNamesOfPlaces) {
+  TaskDefinition task = ProgramTask({{"cases", "tests"}});
+  task.filters = {{"none", {{"take_first", Json::object()}}}};
+  PreparedDocument document;
+  document.target = "";
+  document.doc["tests"] = {{"inputs", {"{seconds}", "{code}"}},
+                           {"outputs", {"{seconds}", "{code}"}}};
+  EXPECT_EQ(Score(task, document, {"x = '{tests}{seconds}{function}'\nprint(input())"}),
+            Json({{"passes", 1.0}}))
+      << detail_.dump();
+  document.doc["tests"]["fn_name"] = "f";
+  document.doc["tests"]["inputs"] = Json::array({Json::array({"{function}"})});
+  document.doc["tests"]["outputs"] = Json::array({Json::array({"{function}"})});
+  EXPECT_EQ(Score(task, document, {"def f(x):\n  return '{function}' if x else '{code}'"}),
+            Json({{"passes", 1.0}}))
+      << detail_.dump();
+}
+
 TEST_F(Programs, TabsOfAnAnswer) {
   TaskDefinition task = ProgramTask({{"tab_size", 4}, {"prompt", "prompt"}});
   task.filters = {{"none", {{"take_first", Json::object()}}}};
