@@ -13,6 +13,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kNoFile = "{}";  // the file in place of which a checkpoint is named
+constexpr const char* kNoFileName = "the command line";
 
 // The path as a value of --set. Bytes that are not UTF-8 stay, and are refused when it is read.
 std::string Quoted(const fs::path& path) {
@@ -82,7 +83,7 @@ EvalConfig ReadWanted(const Wanted& wanted) {
   EvalOverrides overrides = wanted.overrides;
   overrides.set = Assignments(wanted);
   if (!IsCheckpoint(wanted)) return ReadEvalConfig(wanted.path, overrides);
-  overrides.called = "the command line";
+  overrides.called = kNoFileName;
   return ParseEvalConfig(kNoFile, fs::current_path() / "eval.yaml", overrides);
 }
 
@@ -95,6 +96,7 @@ Json WantedBody(const Wanted& wanted) {
   const fs::path file = fs::absolute(wanted.path);
   return {{"yaml", checkpoint ? kNoFile : ReadFile(file)},
           {"base", checkpoint ? fs::current_path().string() : file.parent_path().string()},
+          {"file", checkpoint ? std::string(kNoFileName) : wanted.path},
           {"set", set}};
 }
 

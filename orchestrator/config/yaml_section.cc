@@ -152,9 +152,9 @@ YamlSection::YamlSection(std::string file, const YAML::Node& node, std::string p
     }
     const std::string& key = entry.first.Scalar();
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("{}: key '{}' is given twice",
-                              assigned.empty() ? Where(entry.first) : assigned, Dotted(key)));
+      Keep(Error(ErrorKind::kUsage,
+                 fmt::format("{}: key '{}' is given twice",
+                             assigned.empty() ? Where(entry.first) : assigned, Dotted(key))));
     }
     seen.push_back(key);
   }
@@ -254,13 +254,28 @@ std::string YamlSection::Place(const std::string& key) const {
   return fmt::format("{}: key '{}'", WhereKey(key), Dotted(key));
 }
 
-void YamlSection::Refuse(const std::string& key, const std::string& message) const {
-  throw Error(ErrorKind::kUsage, fmt::format("{}: {}", Place(key), message));
+void YamlSection::KeepRefusal(const std::string& key, const std::string& message) const {
+  if (context_->refused.insert(Dotted(key)).second)
+    Keep(Error(ErrorKind::kUsage, fmt::format("{}: {}", Place(key), message)));
 }
 
-void YamlSection::RefuseType(const std::string& key, const YAML::Node& found,
-                             const std::string& expected) const {
-  Refuse(key, fmt::format("found {}, expected {}{}", Describe(found), expected, TabHint()));
+bool YamlSection::IsRefused(const std::string& key) const {
+  return context_->refused.contains(Dotted(key));
+}
+
+void YamlSection::Throw() const {
+  ThrowProblems();
+  throw Error(ErrorKind::kInternal, "an error of a file was not kept");
+}
+
+void YamlSection::Refuse(const std::string& key, const std::string& message) const {
+  KeepRefusal(key, message);
+  Throw();
+}
+
+void YamlSection::KeepType(const std::string& key, const YAML::Node& found,
+                           const std::string& expected) const {
+  KeepRefusal(key, fmt::format("found {}, expected {}{}", Describe(found), expected, TabHint()));
 }
 
 YAML::Node YamlSection::Find(const std::string& key) {
@@ -274,8 +289,9 @@ YAML::Node YamlSection::Find(const std::string& key) {
 std::optional<std::string> YamlSection::String(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;
-  if (!node.IsScalar()) RefuseType(key, node, "a string");
-  return node.Scalar();
+  if (node.IsScalar()) return node.Scalar();
+  KeepType(key, node, "a string");
+  return std::nullopt;
 }
 
 std::optional<int64_t> YamlSection::Integer(const std::string& key, int64_t low, int64_t high) {
@@ -285,37 +301,39 @@ std::optional<int64_t> YamlSection::Integer(const std::string& key, int64_t low,
   const std::string expected = high == INT64_MAX
                                    ? fmt::format("an integer of at least {}", low)
                                    : fmt::format("an integer from {} to {}", low, high);
-  if (!value.is_number_integer() || value < low || value > high) RefuseType(key, node, expected);
-  return value.get<int64_t>();
+  if (value.is_number_integer() && value >= low && value <= high) return value.get<int64_t>();
+  KeepType(key, node, expected);
+  return std::nullopt;
 }
 
 std::optional<double> YamlSection::Number(const std::string& key, double low, double high) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;
   const Json value = YamlToJson(node);
-  if (!value.is_number() || value < low || value > high) {
-    RefuseType(key, node, fmt::format("a number from {} to {}", low, high));
-  }
-  return value.get<double>();
+  if (value.is_number() && value >= low && value <= high) return value.get<double>();
+  KeepType(key, node, fmt::format("a number from {} to {}", low, high));
+  return std::nullopt;
 }
 
 std::optional<bool> YamlSection::Boolean(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;
   const Json value = YamlToJson(node);
-  if (!value.is_boolean()) RefuseType(key, node, "true or false");
-  return value.get<bool>();
+  if (value.is_boolean()) return value.get<bool>();
+  KeepType(key, node, "true or false");
+  return std::nullopt;
 }
 
 std::optional<uint64_t> YamlSection::Bytes(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;
-  if (!node.IsScalar()) RefuseType(key, node, "a size such as 20GiB");
   try {
-    return ParseBytes(node.Scalar());
+    if (node.IsScalar()) return ParseBytes(node.Scalar());
+    KeepType(key, node, "a size such as 20GiB");
   } catch (const Error& e) {
-    Refuse(key, e.message());
+    KeepRefusal(key, e.message());
   }
+  return std::nullopt;
 }
 
 std::vector<std::string> YamlSection::Strings(const std::string& key) {
@@ -323,9 +341,12 @@ std::vector<std::string> YamlSection::Strings(const std::string& key) {
   if (!node.IsDefined()) return {};
   if (node.IsScalar()) return {node.Scalar()};
   std::vector<std::string> strings;
-  if (!node.IsSequence()) RefuseType(key, node, "a list of strings");
-  for (const YAML::Node& item : node) {
-    if (!item.IsScalar()) RefuseType(key, item, "a list of strings");
+  if (!node.IsSequence()) KeepType(key, node, "a list of strings");
+  for (const YAML::Node& item : node.IsSequence() ? node : YAML::Node()) {
+    if (!item.IsScalar()) {
+      KeepType(key, item, "a list of strings");
+      return {};
+    }
     strings.push_back(item.Scalar());
   }
   return strings;
@@ -336,22 +357,28 @@ bool YamlSection::Has(const std::string& key) { return Find(key).IsDefined(); }
 std::optional<YamlSection> YamlSection::Section(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;
-  if (!node.IsMap()) RefuseType(key, node, "a mapping of keys to values");
+  if (!node.IsMap()) {
+    KeepType(key, node, "a mapping of keys to values");
+    return std::nullopt;
+  }
   return YamlSection(file_, node, Dotted(key), context_);
 }
 
 std::vector<YAML::Node> YamlSection::List(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return {};
-  if (!node.IsSequence()) RefuseType(key, node, "a list");
+  if (!node.IsSequence()) {
+    KeepType(key, node, "a list");
+    return {};
+  }
   return {node.begin(), node.end()};
 }
 
 std::vector<YamlSection> YamlSection::Sections(const std::string& key) {
   std::vector<YamlSection> sections;
-  for (const YAML::Node& item : List(key)) {
-    sections.push_back(Item(key, item, sections.size()));
-  }
+  size_t index = 0;
+  for (const YAML::Node& item : List(key))
+    Try([&] { sections.push_back(Item(key, item, index++)); });
   return sections;
 }
 
@@ -365,8 +392,9 @@ Json YamlSection::Value(const std::string& key) {
   try {
     return YamlToJson(node);
   } catch (const Error& e) {
-    Refuse(key, e.message());
+    KeepRefusal(key, e.message());
   }
+  return nullptr;
 }
 
 Json YamlSection::Rest() {
@@ -390,6 +418,13 @@ std::string YamlSection::HintFor(const std::string& key) const {
   return context_->hint ? context_->hint(path_, key) : "";
 }
 
+void YamlSection::KeepUnknown(const std::string& key, const std::string& hint) const {
+  context_->unknown.insert(path_);
+  if (!context_->refused.insert(Dotted(key)).second) return;
+  Keep(Error(ErrorKind::kUsage,
+             fmt::format("{}: unknown key '{}'{}", WhereKey(key), Dotted(key), hint)));
+}
+
 void YamlSection::Finish() {
   for (const auto& entry : node_) {
     const std::string& key = entry.first.Scalar();
@@ -401,20 +436,21 @@ void YamlSection::Finish() {
     else if (!near.empty())
       hint += fmt::format(", or did you mean '{}'?", near);
     if (hint.empty()) hint = "; valid keys here: " + Join(known_, ", ");
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}: unknown key '{}'{}", WhereKey(key), Dotted(key), hint));
+    KeepUnknown(key, hint);
   }
+  if (path_.empty()) ThrowProblems();
 }
 
 void YamlSection::RefuseAbsent(const std::string& key, const std::string& what) const {
+  if (context_->unknown.contains(path_)) Throw();
   for (const auto& entry : node_) {
     const std::string& found = entry.first.Scalar();
     if (IsKnown(found)) continue;
     std::string hint = HintFor(found);
     if (hint.empty()) hint = Suggestion(found, {key});
     if (hint.empty()) continue;
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}: unknown key '{}'{}", WhereKey(found), Dotted(found), hint));
+    KeepUnknown(found, hint);
+    Throw();
   }
   Refuse(key, fmt::format("is {}{}", what, TabHint()));
 }

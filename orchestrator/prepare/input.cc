@@ -125,6 +125,8 @@ PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work) 
   input.checkpoint = config.checkpoint;
   input.weights = NeedsStaging(config);
   input.tokens = WantsTokens(config);
+  if (input.weights && config.engine.kind().reads_checkpoint)
+    input.max_length = config.engine.settings.value("max_length", int64_t{0});
   input.tasks = config.tasks;
   input.data_dir = config.data_dir;
   input.task_dirs = config.task_dirs;
@@ -160,6 +162,7 @@ Json ToJson(const PreparationInput& input) {
           {"checkpoint", input.checkpoint.string()},
           {"weights", input.weights},
           {"tokens", input.tokens},
+          {"max_length", OrNull(input.max_length)},
           {"tasks", std::move(tasks)},
           {"data_dir", input.data_dir.string()},
           {"task_dirs", Texts(input.task_dirs)},
@@ -197,6 +200,7 @@ PreparationInput PreparationInputFromJson(const Json& json) {
   input.checkpoint = text("checkpoint");
   input.weights = Field<bool>(json, "weights", kInputName);
   input.tokens = Field<bool>(json, "tokens", kInputName);
+  input.max_length = Optional<int64_t>(json, "max_length");
   for (const Json& task : json.at("tasks")) input.tasks.push_back(TaskRequestFromJson(task));
   input.data_dir = text("data_dir");
   input.task_dirs = paths("task_dirs");

@@ -26,6 +26,7 @@ struct WatchDefinition {
   double poll_s = 5;
   std::string user;
   int priority = 0;  ///< of its runs, -100 to 100
+  std::string file = {};  ///< the name of the eval.yaml in messages; not kept
 };
 
 /// The answer to a registration.

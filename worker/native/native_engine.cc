@@ -29,26 +29,13 @@ struct Checkpoint {
       : config(ReadModelConfig(directory)),
         weights(directory, config),
         tokenizer(Tokenizer::Load(directory)),
-        max_length(MaxLength(directory, settings)) {
+        max_length(static_cast<int>(ContextOf(config, settings.max_length, directory.string()))) {
     limits.generation = GenerationConfig::Read(directory, settings.generation_config);
     limits.max_length = max_length;
     if (config.rope.type == RopeType::kDynamic) limits.positions_max = config.max_positions;
     limits.generation_positions = config.generation_positions;
     limits.vocab_size = config.vocab_size;
     limits.prefix_token = tokenizer->bos_id() >= 0 ? tokenizer->bos_id() : tokenizer->eos_id();
-  }
-
-  int MaxLength(const std::filesystem::path& directory, const NativeSettings& settings) const {
-    if (settings.max_length > config.context) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("engine 'native': max_length: found {}, expected at most {} "
-                              "(the context length of {}{})",
-                              settings.max_length, config.context, directory.string(),
-                              config.rope.type == RopeType::kDynamic
-                                  ? "; rope scaling 'dynamic' is not served beyond it"
-                                  : ""));
-    }
-    return settings.max_length > 0 ? settings.max_length : static_cast<int>(config.context);
   }
 
   ModelConfig config;
