@@ -512,6 +512,10 @@ class Preparation {
       return work();
     } catch (Error& error) {
       error.AddContext(fmt::format("{}: task '{}'", documents_.where[i], config_.name));
+      // As Python's jinja2 says of a name; the cause is a column that the file lacks, or a slip
+      if (error.message().ends_with("is undefined") && error.remedy().empty())
+        throw Error(error.kind(), error.message(),
+                    "the documents have the columns " + Join(documents_.columns, ", "));
       throw;
     }
   }

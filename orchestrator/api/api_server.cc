@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 #include <atomic>
 #include <latch>
 #include <mutex>
@@ -23,8 +25,11 @@ constexpr FairThreads::Limits kTurns{
 }  // namespace
 
 Json FindRun(const Context& context, const http::Request& request) {
-  std::optional<Json> run = context.service->Run(request.parameters.at("run"));
-  if (!run) throw http::ProblemError({404, "not-found", "no run has this id"});
+  const std::string& id = request.parameters.at("run");
+  std::optional<Json> run = context.service->Run(id);
+  if (!run)
+    throw http::ProblemError(
+        {404, "not-found", fmt::format("no run has the id '{}'", PrintableLine(Shortened(id, 200)))});
   return std::move(*run);
 }
 

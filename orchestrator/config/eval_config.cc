@@ -325,13 +325,13 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const std::string& ca
 }  // namespace
 
 EvalConfig ReadEvalConfig(const fs::path& file, const EvalOverrides& overrides) {
-  return ReadFrom(YamlSection::Load(file, overrides.set), file, file.string(), overrides);
+  return ReadFrom(YamlSection::Load(file, overrides.set, overrides.typed), file, file.string(), overrides);
 }
 
 EvalConfig ParseEvalConfig(const std::string& text, const fs::path& file,
                            const EvalOverrides& overrides) {
   const std::string called = overrides.called.empty() ? file.string() : overrides.called;
-  return ReadFrom(YamlSection::Parse(text, called, overrides.set), file, called, overrides);
+  return ReadFrom(YamlSection::Parse(text, called, overrides.set, overrides.typed), file, called, overrides);
 }
 
 Json ToJson(const EvalConfig& config, bool deciding_only) {

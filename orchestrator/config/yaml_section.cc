@@ -58,6 +58,16 @@ void CheckText(const std::string& text, const std::string& file) {
   }
 }
 
+// ", in the line '...'", for the faults that the parser names by a word or two.
+std::string InLine(const std::string& text, int line) {
+  const std::vector<std::string> lines = Split(text, '\n');
+  if (line < 1 || static_cast<size_t>(line) > lines.size()) return "";
+  const std::string shown(Trim(lines[static_cast<size_t>(line) - 1]));
+  return shown.empty() ? ""
+                       : fmt::format(", in the line '{}'",
+                                     PrintableLine(Shortened(shown, kShownBytes)));
+}
+
 // Sets the value in the tree at keys[at...], making mappings on the way. "*" is every item of a
 // list. A task that is only a name becomes a mapping; a command has none of the settings of tasks.
 void Assign(YAML::Node node, const std::vector<std::string>& keys, size_t at,
@@ -163,7 +173,7 @@ YamlSection::YamlSection(std::string file, const YAML::Node& node, std::string p
 constexpr uint64_t kFileBytesMax = 64u << 20;
 
 YamlSection YamlSection::Load(const std::filesystem::path& file,
-                              const std::vector<std::string>& overrides) {
+                              const std::vector<std::string>& overrides, const Typed& typed) {
   std::string text;
   try {
     const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
@@ -171,11 +181,11 @@ YamlSection YamlSection::Load(const std::filesystem::path& file,
   } catch (const Error& e) {
     throw Error(ErrorKind::kUsage, e.message(), e.remedy());
   }
-  return Parse(text, file.string(), overrides);
+  return Parse(text, file.string(), overrides, typed);
 }
 
 YamlSection YamlSection::Parse(const std::string& text, const std::string& file,
-                               const std::vector<std::string>& overrides) {
+                               const std::vector<std::string>& overrides, const Typed& typed) {
   CheckText(text, file);
   YAML::Node root;
   try {
@@ -192,15 +202,18 @@ YamlSection YamlSection::Parse(const std::string& text, const std::string& file,
   } catch (const YAML::Exception& e) {
     const int line = e.mark.line + 1;
     const int tab = LineIndentedByTab(text, line - 1, line);
-    throw Error(ErrorKind::kUsage, fmt::format("{}:{}: not YAML: {}", file, tab > 0 ? tab : line,
-                                               tab > 0 ? TabSentence(tab) : e.msg));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}:{}: not YAML: {}", file, tab > 0 ? tab : line,
+                            tab > 0 ? TabSentence(tab) : e.msg + InLine(text, line)));
   }
   auto context = std::make_shared<Context>();
   context->tab_line = LineIndentedByTab(text, 1, INT_MAX);
   if (root.IsMap()) {
     for (const std::string& assignment : overrides) {
       ApplyOverride(root, assignment);
-      context->overrides[assignment.substr(0, assignment.find('='))] = "--set " + assignment;
+      const auto as_typed = typed.find(assignment);
+      context->overrides[assignment.substr(0, assignment.find('='))] =
+          as_typed == typed.end() ? "--set " + assignment : as_typed->second;
     }
   }
   return YamlSection(file, root, "", std::move(context));

@@ -33,13 +33,16 @@ class YamlSection {
   /// `path` is the dotted path of the mapping, "" at the top.
   YamlSection(std::string file, const YAML::Node& node, std::string path);
 
+  /// The way in which an override was given, if it was not by --set: "--limit 10".
+  using Typed = std::map<std::string, std::string>;
+
   /// A whole file, with overrides applied. Throws Error(kUsage) if it is not a YAML mapping.
   static YamlSection Load(const std::filesystem::path& file,
-                          const std::vector<std::string>& overrides);
+                          const std::vector<std::string>& overrides, const Typed& typed = {});
 
   /// The same for a text; `file` names it in errors.
   static YamlSection Parse(const std::string& text, const std::string& file,
-                           const std::vector<std::string>& overrides);
+                           const std::vector<std::string>& overrides, const Typed& typed = {});
 
   std::optional<std::string> String(const std::string& key);
   std::optional<int64_t> Integer(const std::string& key, int64_t low, int64_t high);

@@ -81,6 +81,7 @@ struct Failed {  ///< the worker as a whole has failed
   std::string message;
   bool retry = true;    ///< false: it would happen anywhere
   bool device = false;  ///< its GPU is at fault
+  bool lasting = false;  ///< if not `retry`: the host is at fault, not the input
 };
 }  // namespace news
 using ProcessNews =

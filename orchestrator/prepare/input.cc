@@ -127,6 +127,8 @@ PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work) 
   input.tokens = WantsTokens(config);
   if (input.weights && config.engine.kind().reads_checkpoint)
     input.max_length = config.engine.settings.value("max_length", int64_t{0});
+  if (const auto place = config.engine.where.find("max_length"); place != config.engine.where.end())
+    input.max_length_place = place->second + ": key 'engine.max_length'";
   input.tasks = config.tasks;
   input.data_dir = config.data_dir;
   input.task_dirs = config.task_dirs;
@@ -163,6 +165,7 @@ Json ToJson(const PreparationInput& input) {
           {"weights", input.weights},
           {"tokens", input.tokens},
           {"max_length", OrNull(input.max_length)},
+          {"max_length_place", input.max_length_place},
           {"tasks", std::move(tasks)},
           {"data_dir", input.data_dir.string()},
           {"task_dirs", Texts(input.task_dirs)},
@@ -201,6 +204,7 @@ PreparationInput PreparationInputFromJson(const Json& json) {
   input.weights = Field<bool>(json, "weights", kInputName);
   input.tokens = Field<bool>(json, "tokens", kInputName);
   input.max_length = Optional<int64_t>(json, "max_length");
+  input.max_length_place = text("max_length_place");
   for (const Json& task : json.at("tasks")) input.tasks.push_back(TaskRequestFromJson(task));
   input.data_dir = text("data_dir");
   input.task_dirs = paths("task_dirs");

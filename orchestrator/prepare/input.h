@@ -32,6 +32,7 @@ struct PreparationInput {
   /// checkpoint itself (EngineKind::reads_checkpoint); absent for others. kCheck, kDescribe: the
   /// model must then be one that is served
   std::optional<int64_t> max_length;
+  std::string max_length_place;  ///< "eval.yaml:3: key 'engine.max_length'"
   std::vector<TaskRequest> tasks;
   std::filesystem::path data_dir;
   std::vector<std::filesystem::path> task_dirs;

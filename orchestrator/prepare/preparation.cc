@@ -336,7 +336,13 @@ Checked Check(const PreparationInput& input, const PreparationHooks& hooks, bool
   int64_t context = 0;
   if (whole && input.max_length) {
     hooks.doing("looking at the checkpoint's model");
-    problems.Try([&] { context = CheckNativeCheckpoint(folder, *input.max_length); });
+    problems.Try([&] {
+      try {
+        context = CheckNativeCheckpoint(folder, *input.max_length);
+      } catch (Error& error) {  // of the checkpoint, but for the setting
+        throw error.kind() == ErrorKind::kUsage ? error.AddContext(input.max_length_place) : error;
+      }
+    });
   }
   if (input.tokens && (!input.weights || folder.HasFile("tokenizer.json"))) {
     hooks.doing("reading the checkpoint's tokenizer");

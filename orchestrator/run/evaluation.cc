@@ -300,6 +300,12 @@ ProgressSnapshot Evaluation::Progress() const {
     generate.note = fmt::format("{:.1f} documents/s", snapshot.documents_per_s);
     snapshot.remaining_s = static_cast<double>(documents - generated) / snapshot.documents_per_s;
   }
+  if (draining_ && snapshot.documents_per_s > 0) {
+    int64_t begun = 0;
+    for (const int64_t of_task : under_way) begun += of_task;
+    snapshot.notice_s = static_cast<double>(std::max<int64_t>(0, machine_.leased_documents() - begun)) /
+                        snapshot.documents_per_s;
+  }
   if (!waiting_.empty()) generate.note = "waits for " + waiting_;
   snapshot.phases.push_back(std::move(generate));
   snapshot.phases.push_back({"score", scored, documents, false, ""});
@@ -314,6 +320,29 @@ Json Evaluation::Scores() const {
   return scores;
 }
 
+namespace {
+
+// One line for each cause, with what it stops: "task gsm8k, documents 0 to 12: scoring, and 15 more
+// parts: <cause>".
+std::vector<std::string> ByCause(const std::vector<Missing>& all) {
+  std::vector<std::string> causes;
+  std::map<std::string, std::pair<std::string, size_t>> parts;  // by cause: the first, how many
+  for (const Missing& missing : all) {
+    const auto [known, fresh] = parts.try_emplace(missing.cause, missing.what, 0);
+    ++known->second.second;
+    if (fresh) causes.push_back(missing.cause);
+  }
+  std::vector<std::string> lines;
+  for (const std::string& cause : causes) {
+    const auto& [first, count] = parts.at(cause);
+    const std::string more = count == 1 ? "" : fmt::format(", and {} more parts", count - 1);
+    lines.push_back(fmt::format("{}{}: {}", first, more, cause));
+  }
+  return lines;
+}
+
+}  // namespace
+
 // Commits and spans that come later are not part of the ending.
 RunEnding Evaluation::TakeEnding() {
   *cancel_ = true;
@@ -321,8 +350,7 @@ RunEnding Evaluation::TakeEnding() {
   if (preparation_thread_.joinable()) preparation_thread_.join();
   std::vector<std::string> problems;
   if (failure_) problems.push_back(failure_->text);
-  for (const Missing& missing : machine_.missing())
-    problems.push_back(missing.what + ": " + missing.cause);
+  for (std::string& line : ByCause(machine_.missing())) problems.push_back(std::move(line));
   for (const auto& [task, why] : not_aggregated_)
     problems.push_back("task " + machine_.tasks()[task].name + ": " + why);
   ending_ = ending_taken_ = true;

@@ -141,7 +141,7 @@ simple("thinking without a template", engine="{name: emulated, enable_thinking: 
 simple("generation_config", "generation_config: never")
 simple("task entry without task", tasks="[{taks: math}]")
 simple("task entry of numbers", tasks="[[1, 2]]")
-simple("judge without a model", "judge: {base_url: 'http://127.0.0.1:9/v1'}")
+simple("judge with an unknown key", "judge: {base_url: 'http://127.0.0.1:9/v1', model: m, temprature: 1}")
 simple("judge's key not set", "judge: {base_url: 'http://127.0.0.1:9/v1', model: m, api_key_env: EVALD_NO_SUCH_KEY}")
 simple("judge's address", "judge: {base_url: 127.0.0.1, model: m}")
 simple("shots too many", "num_fewshot: 5000")
@@ -311,7 +311,7 @@ def _(desk):
 
 @case("command line", "run that exists")
 def _(desk):
-    desk.write("runs/same/run.json", {"id": "same", "state": "done"})
+    desk.write("runs/same/run.json", {"id": "same", "state": "done", "created": 1})
     return ["run", desk.eval(output="{dir: runs, name: same}")]
 
 
@@ -338,15 +338,20 @@ def score(name, *lines, task="math", more=()):
         return ["score", "--task", task, "--generations", "g.jsonl", "--task-dir", "tasks", *more]
 
 
+def answer(number, **changes):
+    return {"doc_id": number, "idx": 0, "repeat": 0, "text": "1", **changes}
+
+
 score("other columns", {"task_id": 1})
-score("another type", {"task_id": "a/0", "completion": 5})
-score("not JSON", '{"doc_id": 0, "text": "1"}', '{"doc_id": 1, ')
-score("documents missing", {"doc_id": 0, "text": "1"}, {"doc_id": 3, "text": "4"})
-score("document that is not there", *[{"doc_id": i, "text": "1"} for i in range(20)], {"doc_id": 99, "text": "1"})
-score("document twice", *[{"doc_id": i, "text": "1"} for i in range(20)], {"doc_id": 4, "text": "other"})
-score("task unknown", {"doc_id": 0, "text": "1"}, task="mth")
+score("another type", answer(0, text=5))
+score("completions of a task without ids", {"task_id": "a/0", "completion": "x"})
+score("not JSON", answer(0), '{"doc_id": 1, ')
+score("documents missing", answer(0), answer(3))
+score("document that is not there", *[answer(i) for i in range(20)], answer(99))
+score("document twice", *[answer(i) for i in range(20)], answer(4, text="other"))
+score("task unknown", answer(0), task="mth")
 score("empty file")
-score("judge without a model", {"doc_id": 0, "text": "1"}, more=("--judge-url", "http://127.0.0.1:9/v1"))
+score("judge without a model", answer(0), more=("--judge-url", "http://127.0.0.1:9/v1"))
 
 
 @case("score", "no file")

@@ -155,8 +155,7 @@ int64_t ContextOf(const ModelConfig& config, int64_t max_length, const std::stri
   if (max_length > config.context) {
     throw Error(
         ErrorKind::kUsage,
-        fmt::format("engine 'native': max_length: found {}, expected at most {} (the context "
-                    "length of {}{})",
+        fmt::format("found {}, expected at most {} (the context length of {}{})",
                     max_length, config.context, directory,
                     config.rope.type == RopeType::kDynamic
                         ? "; rope scaling 'dynamic' is not served beyond it"

@@ -29,13 +29,21 @@ struct Checkpoint {
       : config(ReadModelConfig(directory)),
         weights(directory, config),
         tokenizer(Tokenizer::Load(directory)),
-        max_length(static_cast<int>(ContextOf(config, settings.max_length, directory.string()))) {
+        max_length(MaxLength(directory, settings)) {
     limits.generation = GenerationConfig::Read(directory, settings.generation_config);
     limits.max_length = max_length;
     if (config.rope.type == RopeType::kDynamic) limits.positions_max = config.max_positions;
     limits.generation_positions = config.generation_positions;
     limits.vocab_size = config.vocab_size;
     limits.prefix_token = tokenizer->bos_id() >= 0 ? tokenizer->bos_id() : tokenizer->eos_id();
+  }
+
+  int MaxLength(const std::filesystem::path& directory, const NativeSettings& settings) const {
+    try {
+      return static_cast<int>(ContextOf(config, settings.max_length, directory.string()));
+    } catch (Error& error) {
+      throw error.AddContext("engine 'native': max_length");
+    }
   }
 
   ModelConfig config;
