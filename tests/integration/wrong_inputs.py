@@ -311,7 +311,7 @@ def _(desk):
 
 @case("command line", "run that exists")
 def _(desk):
-    desk.write("runs/same/run.json", {"id": "same", "state": "done", "created": 1})
+    desk.write("runs/same/run.json", {"id": "same", "state": "done", "created": 1, "deciding": {}})
     return ["run", desk.eval(output="{dir: runs, name: same}")]
 
 
@@ -339,7 +339,8 @@ def score(name, *lines, task="math", more=()):
 
 
 def answer(number, **changes):
-    return {"doc_id": number, "idx": 0, "repeat": 0, "text": "1", **changes}
+    return {"doc_id": number, "idx": 0, "repeat": 0, "text": "1", "finish": "stop", "tokens_in": 1, "tokens_out": 1,
+            "truncated": 0, **changes}
 
 
 score("other columns", {"task_id": 1})
@@ -557,30 +558,23 @@ gates("empty", "")
 
 @case("run", "server that is not there")
 def _(desk):
-    return ["run", desk.eval(engine="{name: openai, base_url: 'http://127.0.0.1:9/v1', model: m, ready_seconds: 1, retries: 0}")]
+    return ["run", "-q", desk.eval(engine="{name: openai, base_url: 'http://127.0.0.1:9/v1', model: m, ready_seconds: 1, retries: 0}")]
 
 
 @case("run", "program of an engine that is not there")
 def _(desk):
     desk.checkpoint()
-    return ["run", desk.native(engine="{name: vllm, command: [/nowhere/vllm]}")]
+    return ["run", "-q", desk.native(engine="{name: vllm, command: [/nowhere/vllm]}")]
 
 
 @case("run", "program of an engine that ends")
 def _(desk):
     desk.checkpoint()
     desk.write("fails", "#!/bin/sh\necho cannot do that >&2\nexit 127\n").chmod(0o755)
-    return ["run", desk.native(engine="{name: vllm, command: [" + str(desk.folder / "fails") + "]}")]
-
-
-CODE_ROW = {"question": "def one():\n", "answer": "assert one() == 1"}
-CODE_TASK = {"unsafe_code": True, "metric_list": None}
+    return ["run", "-q", desk.native(engine="{name: vllm, command: [" + str(desk.folder / "fails") + "]}")]
 
 
 def code(desk, sandbox):
-    text = desk.task(**CODE_TASK) + ("metric_list:\n  - metric: !function humaneval/utils.pass_at_k\n    aggregation: mean\n"
-                                     "    higher_is_better: true\n    k: [1]\n")
-    text += "filter_list:\n  - name: create_test\n    filter:\n      - function: custom\n        filter_fn: !function utils.build_predictions\n"
     source = (QUICKSTART / "tasks" / "quickstart_code.yaml").read_text().replace("../data/code/test.jsonl", "../data/code.jsonl")
     desk.write("tasks/quickstart_code.yaml", source)
     shutil.copy(QUICKSTART / "data/code/test.jsonl", desk.folder / "data/code.jsonl")
