@@ -79,7 +79,8 @@ struct DatasetColumns {
 /// line for a file that is empty or broken, that exceeds `limits`, that writes a key twice in an
 /// object, or whose columns do not fit the dataset's. Throws Error(kInfrastructure) if `cancel` is
 /// set. A packed file takes no more memory than its rows. `path` is the name of the open file `fd`.
-/// Returns the SHA-256 of the file's bytes at the time of reading, "" after a look at its beginning.
+/// Returns the SHA-256 of the file's bytes at the time of reading, "" after a look at its
+/// beginning.
 std::string ReadDocuments(const UniqueFd& fd, const std::filesystem::path& path,
                           const DataLimits& limits, const ReadRules& rules,
                           const std::optional<RowRange>& range, const std::atomic<bool>* cancel,

@@ -482,9 +482,8 @@ class ConfigReader {
       spec.aggregation = section.Text("aggregation", known == nullptr ? "" : known->aggregation);
     }
     if (spec.aggregation.empty() && config_.process_results.empty() && spec.function.empty()) {
-      section.Fail("metric",
-                   fmt::format("metric_list: the metric '{}' is not known{}", spec.metric,
-                               Suggestion(spec.metric, MetricNames())));
+      section.Fail("metric", fmt::format("metric_list: the metric '{}' is not known{}", spec.metric,
+                                         Suggestion(spec.metric, MetricNames())));
     }
     if (spec.aggregation.empty()) {
       section.Fail("metric", fmt::format("metric '{}' needs an aggregation", spec.metric));

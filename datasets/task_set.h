@@ -147,8 +147,8 @@ TaskDefinition DefineTask(const LeafTask& task);
 TaskDefinition DescribeTask(const LeafTask& task, const PrepareOptions& options);
 
 /// Looks at the beginnings of the task's data files and renders the first prompt: throws like
-/// PrepareTask what shows there, such as a column that a template asks for and the file lacks. Takes
-/// milliseconds, if nothing is wrong, but for files that are read as a whole.
+/// PrepareTask what shows there, such as a column that a template asks for and the file lacks.
+/// Takes milliseconds, if nothing is wrong, but for files that are read as a whole.
 void LookAtTask(const LeafTask& task, const PrepareOptions& options);
 
 /// Prepares a task, or finds it prepared, and returns its folder. Any number of threads and

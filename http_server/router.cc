@@ -74,7 +74,8 @@ const Route& Router::Find(Request* request) const {
   if (allowed.empty())
     throw ProblemError(
         {404, "not-found",
-         fmt::format("nothing is at the path '{}'", PrintableLine(Shortened("/" + Join(request->path, "/"), 200)))});
+         fmt::format("nothing is at the path '{}'",
+                     PrintableLine(Shortened("/" + Join(request->path, "/"), 200)))});
   std::sort(allowed.begin(), allowed.end());
   allowed.erase(std::unique(allowed.begin(), allowed.end()), allowed.end());
   throw ProblemError({405,

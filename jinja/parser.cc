@@ -65,9 +65,8 @@ class Parser {
 
   // Of the names that may follow a body, the one that ends the block.
   static const std::string& Closing(const Names& ends) {
-    const auto end = std::find_if(ends.begin(), ends.end(), [](const std::string& name) {
-      return name.starts_with("end");
-    });
+    const auto end = std::find_if(ends.begin(), ends.end(),
+                                  [](const std::string& name) { return name.starts_with("end"); });
     return end == ends.end() ? ends.back() : *end;
   }
 

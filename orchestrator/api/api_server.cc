@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "base/text.h"
-
 #include <atomic>
 #include <latch>
 #include <mutex>
 
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "orchestrator/api/events.h"
 #include "orchestrator/api/routes.h"
 #include "orchestrator/api/samples.h"
@@ -29,7 +28,8 @@ Json FindRun(const Context& context, const http::Request& request) {
   std::optional<Json> run = context.service->Run(id);
   if (!run)
     throw http::ProblemError(
-        {404, "not-found", fmt::format("no run has the id '{}'", PrintableLine(Shortened(id, 200)))});
+        {404, "not-found",
+         fmt::format("no run has the id '{}'", PrintableLine(Shortened(id, 200)))});
   return std::move(*run);
 }
 

@@ -66,7 +66,7 @@ http::Response Tail(const fs::path& folder, const std::string& asked, uint64_t b
   const std::vector<std::string> names = LogNames(folder);
   const auto name = std::find(names.begin(), names.end(), asked);
   RunFile file = name == names.end() ? RunFile{} : OpenRunFile(folder, *name);
-  if (!file.fd) 
+  if (!file.fd)
     throw http::ProblemError(
         {404, "not-found",
          fmt::format("there is no log '{}'", PrintableLine(Shortened(asked, 200)))});

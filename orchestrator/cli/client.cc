@@ -165,8 +165,7 @@ void Client::Refuse(const Response& response) const {
   const bool usage =
       response.status >= 400 && response.status < 500 && !http_client::IsTemporary(response.status);
   throw Error(usage ? ErrorKind::kUsage : ErrorKind::kInfrastructure,
-              fmt::format("{}: {}", ShownServer(options_.server), problem.detail),
-              problem.remedy);
+              fmt::format("{}: {}", ShownServer(options_.server), problem.detail), problem.remedy);
 }
 
 Json Client::Get(const std::string& path) {

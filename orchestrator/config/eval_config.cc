@@ -204,8 +204,8 @@ void CheckFolder(const YamlSection& top, const char* key, const fs::path& path,
                  const EvalOverrides& overrides, const char* wrong) {
   const ReadRoots& roots = overrides.roots;
   if (overrides.folders == EvalOverrides::Folders::kJudged || roots.HasFolder(path)) return;
-  top.KeepRefusal(key, fmt::format("{} {}", path.string(),
-                                   roots.anywhere() ? wrong : ReadRoots::kNotThere));
+  top.KeepRefusal(
+      key, fmt::format("{} {}", path.string(), roots.anywhere() ? wrong : ReadRoots::kNotThere));
 }
 
 void ReadName(YamlSection& top, EvalConfig* config) {
@@ -222,15 +222,13 @@ void ReadName(YamlSection& top, EvalConfig* config) {
 }
 
 // `engine`: its section is without faults.
-void ReadInputs(YamlSection& top, const EvalOverrides& overrides, bool engine,
-                EvalConfig* config) {
+void ReadInputs(YamlSection& top, const EvalOverrides& overrides, bool engine, EvalConfig* config) {
   const fs::path& file = config->file;
   if (const auto checkpoint = top.String("checkpoint")) {
     config->checkpoint = ResolvePath(file, *checkpoint);
     CheckFolder(top, "checkpoint", config->checkpoint, overrides,
                 "is not a folder; expected a checkpoint in Hugging Face layout");
-  } else if (engine && config->engine.kind().needs_checkpoint &&
-             !top.IsRefused("checkpoint")) {
+  } else if (engine && config->engine.kind().needs_checkpoint && !top.IsRefused("checkpoint")) {
     top.Try([&] {
       top.RefuseAbsent("checkpoint", fmt::format("absent; the {} engine needs a checkpoint folder",
                                                  config->engine.name));
@@ -325,13 +323,15 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const std::string& ca
 }  // namespace
 
 EvalConfig ReadEvalConfig(const fs::path& file, const EvalOverrides& overrides) {
-  return ReadFrom(YamlSection::Load(file, overrides.set, overrides.typed), file, file.string(), overrides);
+  return ReadFrom(YamlSection::Load(file, overrides.set, overrides.typed), file, file.string(),
+                  overrides);
 }
 
 EvalConfig ParseEvalConfig(const std::string& text, const fs::path& file,
                            const EvalOverrides& overrides) {
   const std::string called = overrides.called.empty() ? file.string() : overrides.called;
-  return ReadFrom(YamlSection::Parse(text, called, overrides.set, overrides.typed), file, called, overrides);
+  return ReadFrom(YamlSection::Parse(text, called, overrides.set, overrides.typed), file, called,
+                  overrides);
 }
 
 Json ToJson(const EvalConfig& config, bool deciding_only) {

@@ -122,7 +122,8 @@ Gate ReadGate(YamlSection section) {
   Require(section, "task", gate.task, "the name of a task or group");
   Require(section, "metric", gate.metric, "a metric's name such as acc");
   if (bound.empty())
-    section.RefuseAbsent("min", "absent; a gate needs one of min, max, max_drop, max_relative_drop");
+    section.RefuseAbsent("min",
+                         "absent; a gate needs one of min, max, max_drop, max_relative_drop");
   for (const char* key : {"task", "metric", "filter"}) gate.places[key] = section.Place(key);
   gate.places["bound"] = section.Place(bound);
   if (gate.NeedsBaseline() && confident) {

@@ -63,9 +63,9 @@ std::string InLine(const std::string& text, int line) {
   const std::vector<std::string> lines = Split(text, '\n');
   if (line < 1 || static_cast<size_t>(line) > lines.size()) return "";
   const std::string shown(Trim(lines[static_cast<size_t>(line) - 1]));
-  return shown.empty() ? ""
-                       : fmt::format(", in the line '{}'",
-                                     PrintableLine(Shortened(shown, kShownBytes)));
+  return shown.empty()
+             ? ""
+             : fmt::format(", in the line '{}'", PrintableLine(Shortened(shown, kShownBytes)));
 }
 
 // Sets the value in the tree at keys[at...], making mappings on the way. "*" is every item of a

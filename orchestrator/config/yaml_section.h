@@ -63,8 +63,8 @@ class YamlSection {
   /// All keys not read so far, as JSON. They then count as read.
   Json Rest();
 
-  /// Keeps an error for each key that was not read, with the hint, or else with the nearest key that
-  /// may be meant. For the whole file, throws all errors that were kept.
+  /// Keeps an error for each key that was not read, with the hint, or else with the nearest key
+  /// that may be meant. For the whole file, throws all errors that were kept.
   void Finish();
 
   /// Calls `work`, which reads a part of the file, and keeps the error that it throws. False if the
@@ -94,11 +94,11 @@ class YamlSection {
   /// The place of a node within the value of `key`.
   std::string WhereIn(const std::string& key, const YAML::Node& node) const;
   std::string Where() const { return Where(node_); }  ///< of this mapping
-  /// Throws Error(kUsage) "file:line: key 'a.b': <message>", with all errors that were kept. A second
-  /// error about the same key is left out: it follows from the first.
+  /// Throws Error(kUsage) "file:line: key 'a.b': <message>", with all errors that were kept. A
+  /// second error about the same key is left out: it follows from the first.
   [[noreturn]] void Refuse(const std::string& key, const std::string& message) const;
-  /// Throws for an absent key: names the key that seems to be meant for it, else says "is <what>". A
-  /// key that Finish() did not know counts as the one that is meant.
+  /// Throws for an absent key: names the key that seems to be meant for it, else says "is <what>".
+  /// A key that Finish() did not know counts as the one that is meant.
   [[noreturn]] void RefuseAbsent(const std::string& key, const std::string& what) const;
 
  private:

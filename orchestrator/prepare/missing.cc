@@ -46,9 +46,8 @@ void Missing::Add(const std::string& task, const SplitFound& split) {
 
 void Missing::ThrowIfAny(size_t tasks) const {
   if (causes_.empty()) return;
-  const bool each_alone = std::all_of(causes_.begin(), causes_.end(), [](const Cause& cause) {
-    return cause.tasks.size() == 1;
-  });
+  const bool each_alone = std::all_of(causes_.begin(), causes_.end(),
+                                      [](const Cause& cause) { return cause.tasks.size() == 1; });
   if (each_alone && causes_.size() <= kCausesMax) {
     ProblemList problems;
     for (const Cause& cause : causes_) problems.Add(cause.error);

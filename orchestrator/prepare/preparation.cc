@@ -212,12 +212,12 @@ void CheckLength(const PreparationInput& input, const LeafTask& leaf, int64_t co
       std::find_if(input.tasks.begin(), input.tasks.end(), [&](const TaskRequest& task) {
         return task.name == RequestOf(leaf) && !task.generation_kwargs.is_null();
       });
-  throw Error(ErrorKind::kInput,
-              fmt::format("{}: task '{}': max_gen_toks ({}) leaves nothing of the context length "
-                          "({}) for the prompt",
-                          asked == input.tasks.end() ? leaf.where : asked->where, leaf.name, most,
-                          context),
-              "lower the task's max_gen_toks, or use a model with a longer context");
+  throw Error(
+      ErrorKind::kInput,
+      fmt::format("{}: task '{}': max_gen_toks ({}) leaves nothing of the context length "
+                  "({}) for the prompt",
+                  asked == input.tasks.end() ? leaf.where : asked->where, leaf.name, most, context),
+      "lower the task's max_gen_toks, or use a model with a longer context");
 }
 
 // Whether what shows at the beginnings of a task's files can be looked at by this process alone:
@@ -329,9 +329,9 @@ Checked Check(const PreparationInput& input, const PreparationHooks& hooks, bool
   const ReadFolder folder =
       input.checkpoint.empty() ? ReadFolder() : ReadFolder(input.checkpoint, input.roots);
   const bool tasks = problems.Try([&] { checked.resolved = Resolve(input, hooks); });
-  const bool whole =
-      !input.weights ||
-      problems.Try([&] { (*found)["checkpoint"] = DescribeCheckpoint(input, hooks); });
+  const bool whole = !input.weights || problems.Try([&] {
+    (*found)["checkpoint"] = DescribeCheckpoint(input, hooks);
+  });
   if (!input.weights && !looks) DescribeIfWhole(input, hooks, found);
   int64_t context = 0;
   if (whole && input.max_length) {

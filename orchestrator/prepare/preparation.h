@@ -57,8 +57,8 @@ Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks)
 
 /// For PreparationInput::Work::kCheck: {"tasks": [names], "groups": [names], "programs": whether
 /// programs of the model are run}, and "checkpoint" if it has complete weights: {"path", "bytes",
-/// "files", "shards"}. All that is wrong is thrown at once, as a Problems. Throws like PrepareSuite, and
-/// like CheckGates (orchestrator/verdict/judgement.h) for the input's gates.
+/// "files", "shards"}. All that is wrong is thrown at once, as a Problems. Throws like
+/// PrepareSuite, and like CheckGates (orchestrator/verdict/judgement.h) for the input's gates.
 Json CheckInput(const PreparationInput& input, const PreparationHooks& hooks);
 
 /// For kJudge: the Judgement of JudgeResults as JSON. Throws like it.

@@ -303,8 +303,9 @@ ProgressSnapshot Evaluation::Progress() const {
   if (draining_ && snapshot.documents_per_s > 0) {
     int64_t begun = 0;
     for (const int64_t of_task : under_way) begun += of_task;
-    snapshot.notice_s = static_cast<double>(std::max<int64_t>(0, machine_.leased_documents() - begun)) /
-                        snapshot.documents_per_s;
+    snapshot.notice_s =
+        static_cast<double>(std::max<int64_t>(0, machine_.leased_documents() - begun)) /
+        snapshot.documents_per_s;
   }
   if (!waiting_.empty()) generate.note = "waits for " + waiting_;
   snapshot.phases.push_back(std::move(generate));

@@ -153,13 +153,12 @@ ModelConfig ReadModelConfig(const ReadFolder& folder) {
 
 int64_t ContextOf(const ModelConfig& config, int64_t max_length, const std::string& directory) {
   if (max_length > config.context) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("found {}, expected at most {} (the context length of {}{})",
-                    max_length, config.context, directory,
-                    config.rope.type == RopeType::kDynamic
-                        ? "; rope scaling 'dynamic' is not served beyond it"
-                        : ""));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("found {}, expected at most {} (the context length of {}{})",
+                            max_length, config.context, directory,
+                            config.rope.type == RopeType::kDynamic
+                                ? "; rope scaling 'dynamic' is not served beyond it"
+                                : ""));
   }
   return max_length > 0 ? max_length : config.context;
 }

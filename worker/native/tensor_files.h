@@ -30,8 +30,8 @@ struct Matrix {
 
 /// What of a checkpoint is read.
 enum class Contents {
-  kThere,    ///< all of it
-  kComing,   ///< the headers: it is being staged, and the rest comes meanwhile (checkpoint/landed.h)
+  kThere,   ///< all of it
+  kComing,  ///< the headers: it is being staged, and the rest comes meanwhile (checkpoint/landed.h)
   kHeaders,  ///< the headers, and nothing is mapped: it is only checked, where its owner keeps it
 };
 
