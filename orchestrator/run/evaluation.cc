@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "orchestrator/prepare/preparer.h"
+#include "orchestrator/run/causes.h"
 #include "orchestrator/run/evaluation_scheduling.h"
 #include "orchestrator/run/run_results.h"
 #include "orchestrator/run/wire_id.h"
@@ -320,29 +321,6 @@ Json Evaluation::Scores() const {
   }
   return scores;
 }
-
-namespace {
-
-// One line for each cause, with what it stops: "task gsm8k, documents 0 to 12: scoring, and 15 more
-// parts: <cause>".
-std::vector<std::string> ByCause(const std::vector<Missing>& all) {
-  std::vector<std::string> causes;
-  std::map<std::string, std::pair<std::string, size_t>> parts;  // by cause: the first, how many
-  for (const Missing& missing : all) {
-    const auto [known, fresh] = parts.try_emplace(missing.cause, missing.what, 0);
-    ++known->second.second;
-    if (fresh) causes.push_back(missing.cause);
-  }
-  std::vector<std::string> lines;
-  for (const std::string& cause : causes) {
-    const auto& [first, count] = parts.at(cause);
-    const std::string more = count == 1 ? "" : fmt::format(", and {} more parts", count - 1);
-    lines.push_back(fmt::format("{}{}: {}", first, more, cause));
-  }
-  return lines;
-}
-
-}  // namespace
 
 // Commits and spans that come later are not part of the ending.
 RunEnding Evaluation::TakeEnding() {

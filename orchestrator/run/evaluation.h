@@ -354,7 +354,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   HostDoubts doubts_;
   std::set<std::string> ignored_;  // processes that had a message ignored
   static constexpr size_t kCausesMax = 100;
-  std::set<std::string> warned_;  ///< causes that were said, at most kCausesMax
+  std::set<std::string> warned_;  ///< CauseKey of what was said, at most kCausesMax
   int files_lost_ = 0;  // reported files that were not sound, from hosts whose failures count
   std::map<std::string, Json> generation_;  // by task: the generation settings in force
   Json isolation_;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "orchestrator/run/causes.h"
 #include "orchestrator/run/evaluation_scheduling.h"
 #include "orchestrator/run/reported_file.h"
 #include "orchestrator/run/wire_id.h"
@@ -223,7 +224,7 @@ std::string Evaluation::InUsersWords(std::string message) const {
 
 // One cause is one line, however many trials or jobs it stops; the run's end says how many.
 void Evaluation::WarnOnce(const std::string& what, const std::string& cause) {
-  if (warned_.size() < kCausesMax && warned_.insert(cause).second) {
+  if (warned_.size() < kCausesMax && warned_.insert(CauseKey(cause)).second) {
     log::Warn("{}: {}", what, cause);
   } else {
     log::Debug("{}: {}", what, cause);
