@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
@@ -12,6 +13,7 @@
 #include "evald/error.h"
 
 namespace evald {
+namespace fs = std::filesystem;
 namespace {
 
 // "evald run": the program and the part of the command that was understood.
@@ -20,15 +22,64 @@ std::string ChosenCommand(const CLI::App& app) {
   return chosen.empty() ? app.get_name() : app.get_name() + " " + chosen[0]->get_name();
 }
 
-// The message for a mistake. The parser asks for a command even if a misspelt one is there.
+// The options that the chosen command takes, as they are typed: --limit, -q.
+std::vector<std::string> OptionsOf(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command = &app; command != nullptr; command = command->get_parent()) {
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+      for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+    }
+  }
+  return names;
+}
+
+std::string UnknownOption(const CLI::App& command, const std::string& typed) {
+  const std::string name = typed.substr(0, typed.find('='));
+  return fmt::format("unknown option '{}'{}", name, Suggestion(name, OptionsOf(command)));
+}
+
+// The words that were not understood: the first option among them, with the nearest that there is,
+// else the first word.
+std::string NotUnderstood(const CLI::App& app, const std::vector<std::string>& words) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const CLI::App& command = chosen.empty() ? app : *chosen[0];
+  const auto option = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+    return word.starts_with("-") && word.size() > 1;
+  });
+  if (option != words.end()) return UnknownOption(command, *option);
+  return fmt::format("unexpected argument '{}'", words.back());
+}
+
+// The message for a mistake. The parser asks for a command even if a misspelt one is there. Its
+// list of words that are left over is in another order than they were typed in.
 std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> unknown = app.remaining();
+  std::vector<std::string> unknown = app.remaining(true);
   const bool chosen = !app.get_subcommands().empty() || app.get_require_subcommand_min() == 0;
-  if (chosen || unknown.empty()) return error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unknown.empty())
+    return NotUnderstood(app, unknown);
+  const std::string words = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
+    return words.substr(0, words.find(':')) + ": expected a value after it";
+  if (chosen) return words;
+  if (unknown.empty()) return "no command is given, expected one such as run";
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
-  return fmt::format("unknown {} '{}'{}", unknown[0].starts_with("-") ? "option" : "command",
-                     unknown[0], Suggestion(unknown[0], commands));
+  if (unknown[0].starts_with("-")) return UnknownOption(app, unknown[0]);
+  return fmt::format("unknown command '{}'{}", unknown[0], Suggestion(unknown[0], commands));
+}
+
+// Checks that a path is there, which may also be one that may not be looked at.
+CLI::Validator Existing(const std::string& what, bool (*there)(const fs::path&)) {
+  return CLI::Validator(
+      [what, there](std::string& path) {
+        try {
+          if (there(path)) return std::string();
+        } catch (const fs::filesystem_error&) {
+        }
+        return fmt::format("there is no {} '{}'", what, PrintableLine(path));
+      },
+      "");
 }
 
 Error WithHelp(const CLI::App& app, const std::string& mistake) {
@@ -43,17 +94,19 @@ CommandOption CommandOption::Required() {
 }
 
 CommandOption CommandOption::ExistingFile() {
-  option_->check(CLI::ExistingFile);
+  option_->check(Existing("file", [](const fs::path& path) {
+    return fs::is_regular_file(path) || (fs::exists(path) && !fs::is_directory(path));
+  }));
   return *this;
 }
 
 CommandOption CommandOption::ExistingFolder() {
-  option_->check(CLI::ExistingDirectory);
+  option_->check(Existing("folder", [](const fs::path& path) { return fs::is_directory(path); }));
   return *this;
 }
 
 CommandOption CommandOption::ExistingPath() {
-  option_->check(CLI::ExistingPath);
+  option_->check(Existing("file or folder", [](const fs::path& path) { return fs::exists(path); }));
   return *this;
 }
 
@@ -78,7 +131,13 @@ CommandOption CommandOption::NonNegative() {
 }
 
 CommandOption CommandOption::OneOf(const std::vector<std::string>& words) {
-  option_->check(CLI::IsMember(words));
+  option_->check(CLI::Validator(
+      [words](std::string& found) {
+        if (std::find(words.begin(), words.end(), found) != words.end()) return std::string();
+        return fmt::format("found '{}', expected one of {}{}", found, Join(words, ", "),
+                           Suggestion(found, words));
+      },
+      ""));
   return *this;
 }
 

@@ -270,6 +270,11 @@ uint64_t HeaderLength(std::string_view first_bytes, uint64_t file_bytes, const s
   if (file_bytes < kLengthBytes || first_bytes.size() < kLengthBytes) {
     RefuseFile(name, fmt::format("has {} bytes, too few for a safetensors file", file_bytes));
   }
+  if (first_bytes.starts_with("version https://git-lfs")) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: is a pointer of Git LFS, and not the file with the weights", name),
+                "fetch the files themselves: git lfs pull");
+  }
   uint64_t length = 0;
   std::memcpy(&length, first_bytes.data(), kLengthBytes);
   if (length > kHeaderBytesMax) {

@@ -57,10 +57,11 @@ Json ParseRow(std::string_view text, const std::string& where) {
 class RowSink {
  public:
   RowSink(const fs::path& path, const ReadRules& rules, const std::optional<RowRange>& range,
-          const std::atomic<bool>* cancel, DatasetColumns* columns, Documents* out)
+          size_t rows_max, const std::atomic<bool>* cancel, DatasetColumns* columns, Documents* out)
       : name_(path.string()),
         rules_(rules),
         range_(range),
+        rows_max_(rows_max),
         cancel_(cancel),
         columns_(columns),
         out_(out) {
@@ -106,6 +107,7 @@ class RowSink {
 
   bool as_loader() const { return rules_.as_loader; }
   bool only_columns() const { return out_ == nullptr; }
+  bool full() const { return rows_max_ > 0 && rows_ >= rows_max_; }
   size_t rows() const { return rows_; }
   const std::string& name() const { return name_; }
   std::string Where(size_t line) const { return fmt::format("{}:{}", name_, line); }
@@ -168,6 +170,7 @@ class RowSink {
   std::string name_;
   const ReadRules& rules_;
   const std::optional<RowRange>& range_;
+  size_t rows_max_;  ///< 0: no limit
   const std::atomic<bool>* cancel_;
   DatasetColumns* columns_;
   Documents* out_;  // null if only the columns are wanted
@@ -193,6 +196,7 @@ void ReadLines(LineReader* lines, RowSink* sink) {
     const std::string_view row = Trim(content);
     text.lines = text.lines && !row.empty() && row.find('\r') == std::string_view::npos;
     if (!row.empty()) sink->Add(ParseRow(row, sink->Where(lines->line())), lines->line());
+    if (sink->full()) break;
   }
   sink->EndBatch(text);
 }
@@ -338,7 +342,7 @@ std::string Read(const UniqueFd& fd, const fs::path& path, const DataLimits& lim
   ReadRules typing = rules;
   if (format == DataFormat::kText) typing.as_loader = false;  // no line is a date
   LineReader lines(fd, path.string(), packed, {limits.line_bytes, limits.whole_bytes}, cancel);
-  RowSink sink(path, typing, range, cancel, columns, out);
+  RowSink sink(path, typing, range, limits.rows, cancel, columns, out);
   if (format == DataFormat::kJson) {
     ReadJson(&lines, &sink);
   } else if (format == DataFormat::kText) {
@@ -347,7 +351,7 @@ std::string Read(const UniqueFd& fd, const fs::path& path, const DataLimits& lim
     ReadCsv(&lines, rules.csv, &sink);
   }
   if (sink.rows() == 0) Fail(path.string(), "the file has no documents");
-  return lines.FileHash();
+  return limits.rows > 0 ? "" : lines.FileHash();
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ struct DataLimits {
   uint64_t line_bytes = uint64_t{64} << 20;  ///< of a line of JSON
   /// A .json with one array or a .csv, unpacked: these are read as a whole
   uint64_t whole_bytes = uint64_t{1} << 30;
+  /// Lines of JSON after which reading stops, for a look at a file's beginning; 0: all are read
+  size_t rows = 0;
 };
 
 enum class DataFormat {
@@ -77,7 +79,8 @@ struct DatasetColumns {
 /// line for a file that is empty or broken, that exceeds `limits`, that writes a key twice in an
 /// object, or whose columns do not fit the dataset's. Throws Error(kInfrastructure) if `cancel` is
 /// set. A packed file takes no more memory than its rows. `path` is the name of the open file `fd`.
-/// Returns the SHA-256 of the file's bytes at the time of reading.
+/// Returns the SHA-256 of the file's bytes at the time of reading, "" after a look at its
+/// beginning.
 std::string ReadDocuments(const UniqueFd& fd, const std::filesystem::path& path,
                           const DataLimits& limits, const ReadRules& rules,
                           const std::optional<RowRange>& range, const std::atomic<bool>* cancel,

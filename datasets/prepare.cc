@@ -126,15 +126,22 @@ class Preparation {
     (*content)["fewshot_as_multiturn"] = prompts.fewshot_as_multiturn;
   }
 
-  TaskDefinition Describe() {
+  // Makes the requests of each document, up to `most`, and keeps none.
+  TaskDefinition Describe(int64_t most) {
     LoadDocuments();
-    return AtDocument(0, [&] {
-      const PromptBuilder builder(config_, prompts_, documents_.columns, {}, options_.fewshot_seed,
-                                  DocumentAt(0));
-      TaskDefinition task = Define(builder);
-      CheckOf(task)(builder.Document(0, DocumentAt(0)));
-      return task;
+    FewshotDocuments fewshot = LoadFewshot();
+    PromptBuilder builder = AtDocument(0, [&] {
+      return PromptBuilder(config_, prompts_, documents_.columns, std::move(fewshot),
+                           options_.fewshot_seed, DocumentAt(0));
     });
+    const TaskDefinition task = Define(builder);
+    const DocumentCheck check = AtDocument(0, [&] { return CheckOf(task); });
+    for (int64_t i = 0; i < std::min(most, Effective()); ++i) {
+      CheckCancelled();
+      std::vector<Request> requests;
+      AtDocument(static_cast<size_t>(i), [&] { Build(i, task, check, &builder, &requests); });
+    }
+    return task;
   }
 
   fs::path Prepare() {
@@ -156,13 +163,8 @@ class Preparation {
     for (int64_t i = 0; i < Effective(); ++i) {
       CheckCancelled();
       std::vector<Request> requests;
-      const PreparedDocument document = AtDocument(static_cast<size_t>(i), [&] {
-        PreparedDocument built = builder.Build(i, DocumentAt(static_cast<size_t>(i)), &requests);
-        if (!documents_.python.empty()) built.python = documents_.python[static_cast<size_t>(i)];
-        check(built);
-        RequireFewAnswers(requests.size(), task.repeats);
-        return built;
-      });
+      const PreparedDocument document = AtDocument(
+          static_cast<size_t>(i), [&] { return Build(i, task, check, &builder, &requests); });
       AtDocument(static_cast<size_t>(i), [&] { writer.Add(document, requests); });
     }
     if (!code_.is_null()) KeepCode(task, &writer);
@@ -215,6 +217,17 @@ class Preparation {
     const DocumentCheck check = at_task([&] { return options_.checker(task); });
     return
         [check, at_task](const PreparedDocument& document) { at_task([&] { check(document); }); };
+  }
+
+  // A document that can be scored, and its requests.
+  PreparedDocument Build(int64_t i, const TaskDefinition& task, const DocumentCheck& check,
+                         PromptBuilder* builder, std::vector<Request>* requests) const {
+    const auto at = static_cast<size_t>(i);
+    PreparedDocument built = builder->Build(i, DocumentAt(at), requests);
+    if (!documents_.python.empty()) built.python = documents_.python[at];
+    check(built);
+    RequireFewAnswers(requests->size(), task.repeats);
+    return built;
   }
 
   bool UsesSamples() const {
@@ -311,6 +324,7 @@ class Preparation {
 
   void Locate(const char* use, const std::string& split, SplitFiles* out) {
     *out = FindSplit(config_, split, options_.data_dir, options_.roots);
+    if (options_.limits.rows > 0) return;  // a look at the files needs no hashes
     for (DataFile& file : out->files) {
       Doing("reading", file.path.string());
       file.hash = Sha256OfFile(file.fd.get(), file.path);
@@ -498,6 +512,10 @@ class Preparation {
       return work();
     } catch (Error& error) {
       error.AddContext(fmt::format("{}: task '{}'", documents_.where[i], config_.name));
+      // As Python's jinja2 says of a name; the cause is a column that the file lacks, or a slip
+      if (error.message().ends_with("is undefined") && error.remedy().empty())
+        throw Error(error.kind(), error.message(),
+                    "the documents have the columns " + Join(documents_.columns, ", "));
       throw;
     }
   }
@@ -609,7 +627,21 @@ TaskDefinition DefineTask(const LeafTask& task) { return DefinitionOf(*task.stat
 
 TaskDefinition DescribeTask(const LeafTask& task, const PrepareOptions& options) {
   if (task.state->command) return DescribeCommandTask(*task.state);
-  return Preparation(task, options).Describe();
+  return Preparation(task, options).Describe(INT64_MAX);
+}
+
+void LookAtTask(const LeafTask& task, const PrepareOptions& options) {
+  // More than examples of a prompt, and enough for the types of columns
+  constexpr size_t kRowsLookedAt = 2048;
+  if (task.state->command) return;
+  PrepareOptions look = options;
+  look.limits.rows = kRowsLookedAt;
+  try {
+    Preparation(task, look).Describe(1);
+  } catch (const Error& error) {
+    if (ExitStatusFor(error.kind()) != ExitStatus::kUsage) throw;
+    Preparation(task, options).Describe(1);  // later rows may give the columns other types
+  }
 }
 
 fs::path PrepareTask(const LeafTask& task, const PrepareOptions& options) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/names.h"
+#include "base/problems.h"
 #include "base/text.h"
 #include "datasets/sources.h"
 #include "evald/error.h"
@@ -76,11 +77,15 @@ class Section {
   }
 
   void CheckKeys(const std::vector<std::string>& known, const std::string& what) const {
+    ProblemList problems;
     for (const auto& item : value_.items()) {
       if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
-      Fail(item.key(),
-           fmt::format("{} has no key '{}'{}", what, item.key(), Suggestion(item.key(), known)));
+      problems.Try([&] {
+        Fail(item.key(),
+             fmt::format("{} has no key '{}'{}", what, item.key(), Suggestion(item.key(), known)));
+      });
     }
+    problems.ThrowIfAny();
   }
 
   static std::string Shown(const Json& value) {
@@ -101,21 +106,19 @@ class ConfigReader {
     config_.folder = file.rfind(kBuiltinPrefix, 0) == 0 ? "" : Folder(file);
   }
 
+  // Reads all parts, so that all that is wrong with them is said together.
   TaskConfig Read() {
-    CheckSupported();
-    config_.name = top_.Text("task", "");
-    if (config_.name.empty()) top_.Fail("task", "the task has no name");
-    if (const std::string wrong = WrongWithName(config_.name); !wrong.empty())
-      top_.Fail("task", "the name of a task: " + wrong);
-    config_.where = top_.Where("task");
-    config_.alias = top_.Text("task_alias", config_.name);
-    ReadDataset();
-    ReadPrompt();
-    ReadFewshot();
-    ReadGeneration();
-    ReadSampleMetrics();
-    ReadMetrics();
-    ReadFilters();
+    ProblemList problems;
+    problems.Try([&] { CheckSupported(); });
+    problems.Try([&] { ReadName(); });
+    const bool dataset = problems.Try([&] { ReadDataset(); });
+    const bool prompt = problems.Try([&] { ReadPrompt(); });
+    if (dataset && prompt) problems.Try([&] { ReadFewshot(); });
+    problems.Try([&] { ReadGeneration(); });
+    problems.Try([&] { ReadSampleMetrics(); });
+    if (prompt) problems.Try([&] { ReadMetrics(); });
+    problems.Try([&] { ReadFilters(); });
+    problems.ThrowIfAny();
     const Json& metadata = top_.At("metadata");
     config_.version = metadata.is_object() ? metadata.value("version", Json()) : Json();
     config_.dump = Dump();
@@ -123,6 +126,15 @@ class ConfigReader {
   }
 
  private:
+  void ReadName() {
+    config_.name = top_.Text("task", "");
+    if (config_.name.empty()) top_.Fail("task", "the task has no name");
+    if (const std::string wrong = WrongWithName(config_.name); !wrong.empty())
+      top_.Fail("task", "the name of a task: " + wrong);
+    config_.where = top_.Where("task");
+    config_.alias = top_.Text("task_alias", config_.name);
+  }
+
   static std::string Folder(const std::string& file) {
     const size_t slash = file.rfind('/');
     return slash == std::string::npos ? "." : file.substr(0, slash);
@@ -468,6 +480,10 @@ class ConfigReader {
       spec.aggregation = std::string(kFunctionTag) + aggregation;
     } else {
       spec.aggregation = section.Text("aggregation", known == nullptr ? "" : known->aggregation);
+    }
+    if (spec.aggregation.empty() && config_.process_results.empty() && spec.function.empty()) {
+      section.Fail("metric", fmt::format("metric_list: the metric '{}' is not known{}", spec.metric,
+                                         Suggestion(spec.metric, MetricNames())));
     }
     if (spec.aggregation.empty()) {
       section.Fail("metric", fmt::format("metric '{}' needs an aggregation", spec.metric));

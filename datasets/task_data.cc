@@ -104,6 +104,12 @@ bool ComparesMathematics(const LeafTask& task) {
   return ComparesMath(config.output_type, config.process_results, config.metrics);
 }
 
+int64_t MostTokensOfAnswer(const LeafTask& task) {
+  const TaskConfig& config = task.state->config;
+  const bool generates = config.output_type == "generate_until" && !task.state->command;
+  return generates ? config.sampling.max_gen_toks : 0;
+}
+
 bool RunsPrograms(const LeafTask& task) { return task.state->config.unsafe_code; }
 
 }  // namespace evald

@@ -44,6 +44,9 @@ void CheckDocumentFunctions(const LeafTask& task);
 /// Whether answers are compared by the package math-verify.
 bool ComparesMathematics(const LeafTask& task);
 
+/// Most tokens of an answer (max_gen_toks); 0 if the task generates no text.
+int64_t MostTokensOfAnswer(const LeafTask& task);
+
 /// Whether the task's metric runs programs of the model.
 bool RunsPrograms(const LeafTask& task);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/problems.h"
 #include "base/text.h"
 #include "datasets/group_builder.h"
 #include "datasets/task_index.h"
@@ -72,7 +73,9 @@ std::vector<TaskProblem> TaskRegistry::Problems() const {
 
 ResolvedTasks TaskRegistry::Resolve(const std::vector<TaskRequest>& requests) const {
   GroupBuilder builder(state_->index);
-  for (const TaskRequest& request : requests) builder.Add(request);
+  ProblemList problems;
+  for (const TaskRequest& request : requests) problems.Try([&] { builder.Add(request); });
+  problems.ThrowIfAny();
   return builder.Take();
 }
 

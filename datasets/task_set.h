@@ -142,8 +142,14 @@ const std::string& RequestOf(const LeafTask& task);
 /// one target and one context.
 TaskDefinition DefineTask(const LeafTask& task);
 
-/// Reads the task's data and returns the definition, without rendering prompts.
+/// Reads the task's data, renders all prompts and returns the definition. Keeps nothing. Throws
+/// like PrepareTask.
 TaskDefinition DescribeTask(const LeafTask& task, const PrepareOptions& options);
+
+/// Looks at the beginnings of the task's data files and renders the first prompt: throws like
+/// PrepareTask what shows there, such as a column that a template asks for and the file lacks.
+/// Takes milliseconds, if nothing is wrong, but for files that are read as a whole.
+void LookAtTask(const LeafTask& task, const PrepareOptions& options);
 
 /// Prepares a task, or finds it prepared, and returns its folder. Any number of threads and
 /// processes may call it at once. Throws Error(kInput) for bad data, with file and line.

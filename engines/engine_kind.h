@@ -47,6 +47,9 @@ struct EngineKind {
   /// Its worker is given the checkpoint's weights, staged in shared memory, unless a server is
   /// given (GivenServer)
   bool takes_weights = false;
+  /// evald's own code reads the checkpoint, so that what is wrong with it is found before it is
+  /// staged (worker/native/checkpoint_check.h)
+  bool reads_checkpoint = false;
   GpuUse gpus = GpuUse::kNone;
   ServerUse server = ServerUse::kNone;
   /// The program of that server that `evald doctor` looks for on PATH; null for none

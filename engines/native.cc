@@ -13,6 +13,7 @@ EngineKind NativeKind() {
   kind.name = kind.maker = "native";
   kind.needs_checkpoint = true;
   kind.takes_weights = true;
+  kind.reads_checkpoint = true;
   kind.gpus = GpuUse::kWorker;
   kind.prompts = PromptForm::kTokens;
   kind.keeps_prefixes = true;

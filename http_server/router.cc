@@ -71,7 +71,11 @@ const Route& Router::Find(Request* request) const {
     request->route = route.path;
   }
   if (best != nullptr) return *best;
-  if (allowed.empty()) throw ProblemError({404, "not-found", "nothing is at this path"});
+  if (allowed.empty())
+    throw ProblemError(
+        {404, "not-found",
+         fmt::format("nothing is at the path '{}'",
+                     PrintableLine(Shortened("/" + Join(request->path, "/"), 200)))});
   std::sort(allowed.begin(), allowed.end());
   allowed.erase(std::unique(allowed.begin(), allowed.end()), allowed.end());
   throw ProblemError({405,

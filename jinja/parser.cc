@@ -63,6 +63,13 @@ class Parser {
     return body;
   }
 
+  // Of the names that may follow a body, the one that ends the block.
+  static const std::string& Closing(const Names& ends) {
+    const auto end = std::find_if(ends.begin(), ends.end(),
+                                  [](const std::string& name) { return name.starts_with("end"); });
+    return end == ends.end() ? ends.back() : *end;
+  }
+
   // The body of a block, from the end of its opening tag up to the name of one of `ends`.
   Body ParseBody(const Names& ends) {
     in_.SkipOperator(":");
@@ -70,7 +77,7 @@ class Parser {
     const int line = in_.current().line;
     Body body = ParseUntil(ends);
     if (in_.current().kind == TokenKind::kEnd) {
-      in_.FailAt(line, fmt::format("the block is not closed with '{}'", ends.back()));
+      in_.FailAt(line, fmt::format("the block is not closed with '{}'", Closing(ends)));
     }
     return body;
   }

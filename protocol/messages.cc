@@ -92,6 +92,7 @@ void Members(V& v, TrialFailed& m) {
   v("message", m.message);
   v.Optional("device", m.device);
   v.Optional("task", m.task);
+  v.Optional("lasting", m.lasting);
 }
 
 template <typename V>

@@ -96,6 +96,7 @@ struct TrialFailed {
   bool device = false;  ///< with trial -1: the fault is its GPU's, not the load's
   /// If not `retry`: the task with a request that can never be answered; "": none
   std::string task;
+  bool lasting = false;  ///< with trial -1, if not `retry`: the input is fine, the host is at fault
 };
 /// The most entries of JobDone::unscored. A job with more ends early.
 inline constexpr size_t kUnscoredMax = 256;

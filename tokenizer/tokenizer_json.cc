@@ -122,7 +122,10 @@ TokenizerJson ParseTokenizerJson(std::string_view text, const std::string& where
     Json::sax_parse(text, &reader);
     out.json = reader.Take();
   } catch (const Json::parse_error& e) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: not JSON at byte {}", where, e.byte));
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: not JSON at byte {} of {}", where, e.byte, text.size()),
+                "the file is cut or broken: copy the tokenizer again, from where the model was "
+                "trained");
   } catch (const Json::exception&) {
     throw Error(ErrorKind::kInput, where + ": not JSON: a number is out of range");
   }

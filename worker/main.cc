@@ -107,7 +107,7 @@ int CheckSettings(const evald::WorkerOptions& worker) {
   evald::Json answer = {{"ok", true}};
   try {
     if (worker.unreadable) throw *worker.unreadable;
-    evald::MakeEngine(worker.engine);
+    evald::MakeEngine(worker.engine)->RequirePrograms();
   } catch (const evald::SettingError& e) {
     answer = {{"key", e.key()}, {"error", e.problem()}, {"remedy", e.remedy()}};
   } catch (const evald::Error& e) {

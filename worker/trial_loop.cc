@@ -225,8 +225,9 @@ void TrialLoop::LoadCheckpoint(const protocol::Load& load) {
     const Error error = AsError(e);
     timeline_.Skip(begin, MonotonicMicros());
     if (Broke()) return;
-    const bool anywhere = error.kind() == ErrorKind::kInput || error.kind() == ErrorKind::kUsage;
-    send_(protocol::TrialFailed{-1, 0, !anywhere, error.what()});
+    const bool lasting = dynamic_cast<const LastingError*>(&e) != nullptr;
+    const bool anywhere = ExitStatusFor(error.kind()) == ExitStatus::kUsage || lasting;
+    send_(protocol::TrialFailed{-1, 0, !anywhere, error.what(), false, "", lasting});
     return;
   }
   const int64_t end = MonotonicMicros();

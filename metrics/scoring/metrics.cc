@@ -134,6 +134,14 @@ const std::vector<const Metric*>& Metrics() {
   return metrics;
 }
 
+std::vector<std::string> MetricNames() {
+  std::vector<std::string> names;
+  for (const Metric* metric : Metrics()) {
+    if (!HasFunction(*metric) || IsJudge(*metric)) names.emplace_back(metric->name);
+  }
+  return names;
+}
+
 const Metric* FindMetric(std::string_view name) {
   const auto found = std::find_if(Metrics().begin(), Metrics().end(),
                                   [&](const Metric* metric) { return name == metric->name; });

@@ -29,6 +29,9 @@ const OutputType& OutputTypeOf(std::string_view name);
 /// and loglikelihood_rolling.
 const std::vector<const Metric*>& Metrics();
 
+/// The names of the metrics that a task file may name by a text.
+std::vector<std::string> MetricNames();
+
 /// Null for an unknown metric.
 const Metric* FindMetric(std::string_view name);
 

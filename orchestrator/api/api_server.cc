@@ -8,6 +8,7 @@
 
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "orchestrator/api/events.h"
 #include "orchestrator/api/routes.h"
 #include "orchestrator/api/samples.h"
@@ -23,8 +24,12 @@ constexpr FairThreads::Limits kTurns{
 }  // namespace
 
 Json FindRun(const Context& context, const http::Request& request) {
-  std::optional<Json> run = context.service->Run(request.parameters.at("run"));
-  if (!run) throw http::ProblemError({404, "not-found", "no run has this id"});
+  const std::string& id = request.parameters.at("run");
+  std::optional<Json> run = context.service->Run(id);
+  if (!run)
+    throw http::ProblemError(
+        {404, "not-found",
+         fmt::format("no run has the id '{}'", PrintableLine(Shortened(id, 200)))});
   return std::move(*run);
 }
 

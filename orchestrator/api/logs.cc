@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
 #include "orchestrator/api/run_files.h"
@@ -65,7 +66,10 @@ http::Response Tail(const fs::path& folder, const std::string& asked, uint64_t b
   const std::vector<std::string> names = LogNames(folder);
   const auto name = std::find(names.begin(), names.end(), asked);
   RunFile file = name == names.end() ? RunFile{} : OpenRunFile(folder, *name);
-  if (!file.fd) throw http::ProblemError({404, "not-found", "there is no such log"});
+  if (!file.fd)
+    throw http::ProblemError(
+        {404, "not-found",
+         fmt::format("there is no log '{}'", PrintableLine(Shortened(asked, 200)))});
   const uint64_t begin = file.bytes > bytes_max ? file.bytes - bytes_max : 0;
   http::Response response;
   response.headers.Add("Content-Type", "text/plain; charset=utf-8");

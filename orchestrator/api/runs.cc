@@ -64,6 +64,7 @@ void ReadJson(const Request& request, Submission* submission) {
   const std::optional<std::string> yaml = body.String("yaml", kEvalBytesMax);
   if (const auto base = body.String("base", kPathLengthMax)) submission->base = Base(base);
   if (const auto set = body.Strings("set", kOverridesMax, kPathLengthMax)) submission->set = *set;
+  submission->file = body.String("file", kPathLengthMax).value_or("");
   if (const auto user = body.String("user", kNameLengthMax)) submission->user = *user;
   if (const auto priority = body.Integer("priority", -100, 100))
     submission->priority = static_cast<int>(*priority);

@@ -39,6 +39,7 @@ void ReadEval(BodyReader* body, WatchDefinition* watch) {
   if (const auto base = body->String("base", kPathLengthMax))
     watch->base = AbsolutePath(base, "base");
   if (const auto set = body->Strings("set", kOverridesMax, kPathLengthMax)) watch->set = *set;
+  watch->file = body->String("file", kPathLengthMax).value_or("");
 }
 
 void ReadPolicy(BodyReader* body, WatchDefinition* watch) {

@@ -94,15 +94,18 @@ ExitStatus Work(const Common& common, const AgentFlags& flags) {
   AgentOptions options = OptionsOf(common, flags);
   RaiseOpenFiles(
       OpenFilesFor(options.devices.size() + static_cast<size_t>(options.metric_processes)));
+  std::string offer;
   if (flags.socket.empty() && !common.quiet) {
     const std::string lends = fmt::format("{} device{} to {}", options.devices.size(),
                                           options.devices.size() == 1 ? "" : "s", flags.server);
-    Print(stderr, "evald: agent '{}' offers {}\n", options.name, lends);
+    offer = fmt::format("evald: agent '{}' offers {}\n", options.name, lends);
     options.taken = [lends, name = options.name] {
       Print(stderr, "evald: agent '{}' lends {}\n", name, lends);
     };
   }
-  Agent(std::move(options)).Run();
+  Agent agent(std::move(options));  // refuses a wrong address
+  Print(stderr, "{}", offer);
+  agent.Run();
   return ExitStatus::kDone;
 }
 

@@ -37,6 +37,13 @@ constexpr RetryPolicy kPatience{.attempts_max = 4,
                                 .longest_retry_after = std::chrono::milliseconds(15'000)};
 constexpr RetryPolicy kOnce{.attempts_max = 1};
 
+// The server as it was given, without secrets.
+std::string ShownServer(const std::string& server) {
+  std::string shown = http_client::Shown(server);
+  if (shown.ends_with('/')) shown.pop_back();
+  return shown;
+}
+
 Url ServiceUrl(const std::string& server) {
   try {
     return http_client::ParseUrl(server);
@@ -147,7 +154,7 @@ Response Client::Do(Request request, const RetryPolicy& retry) {
   if (response.ok()) return response;
   if (response.answered()) Refuse(response);
   throw Error(ErrorKind::kInfrastructure,
-              fmt::format("{}: {}", http_client::Shown(options_.server), response.error),
+              fmt::format("{}: {}", ShownServer(options_.server), response.error),
               RemedyFor(response));
 }
 
@@ -158,8 +165,7 @@ void Client::Refuse(const Response& response) const {
   const bool usage =
       response.status >= 400 && response.status < 500 && !http_client::IsTemporary(response.status);
   throw Error(usage ? ErrorKind::kUsage : ErrorKind::kInfrastructure,
-              fmt::format("{}: {}", http_client::Shown(options_.server), problem.detail),
-              problem.remedy);
+              fmt::format("{}: {}", ShownServer(options_.server), problem.detail), problem.remedy);
 }
 
 Json Client::Get(const std::string& path) {

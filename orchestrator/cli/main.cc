@@ -11,6 +11,7 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/own_folder.h"
+#include "base/problems.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "orchestrator/cli/cli.h"
@@ -34,9 +35,15 @@ Examples:
 Exit status: 0 done and every gate met; 1 a gate failed; 2 usage, configuration or input;
 3 incomplete, for a cause outside the model; 4 inconclusive.)";
 
-void PrintError(const Common& common, const std::string& text, ExitStatus status) {
-  if (common.json) PrintJson({{"error", text}, {"exit_status", static_cast<int>(status)}});
-  fmt::print(stderr, "evald: error: {}\n", PrintableLine(text));
+// Each problem has a line of its own.
+void PrintError(const Common& common, const Error& error, ExitStatus status) {
+  const std::vector<Error> each = EachOf(error);
+  if (common.json) {
+    Json document = {{"error", error.what()}, {"exit_status", static_cast<int>(status)}};
+    for (const Error& one : each) document["errors"].push_back(one.what());
+    PrintJson(document);
+  }
+  for (const Error& one : each) fmt::print(stderr, "evald: error: {}\n", PrintableLine(one.what()));
 }
 
 ExitStatus Invoke(const Common& common, const Action& action) {
@@ -44,10 +51,11 @@ ExitStatus Invoke(const Common& common, const Action& action) {
     return action();
   } catch (const Error& e) {
     const ExitStatus status = ExitStatusFor(e.kind());
-    PrintError(common, e.what(), status);
+    PrintError(common, e, status);
     return status;
   } catch (const std::exception& e) {
-    PrintError(common, fmt::format("internal: {}", e.what()), ExitStatus::kIncomplete);
+    PrintError(common, Error(ErrorKind::kInternal, fmt::format("internal: {}", e.what())),
+               ExitStatus::kIncomplete);
     return ExitStatus::kIncomplete;
   }
 }
@@ -89,7 +97,7 @@ int Main(int argc, char** argv) {
   } catch (const Error& e) {
     // Parsing may have stopped before it came to the flag.
     common.json = std::count(argv, argv + argc, std::string_view("--json")) > 0;
-    PrintError(common, e.what(), ExitStatus::kUsage);
+    PrintError(common, e, ExitStatus::kUsage);
     return static_cast<int>(ExitStatus::kUsage);
   }
   SetUpLog("evald", common.log_level);

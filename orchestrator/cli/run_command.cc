@@ -11,9 +11,8 @@
 #include "orchestrator/cli/run_text.h"
 #include "orchestrator/cli/verdict_flags.h"
 #include "orchestrator/cli/wanted.h"
-#include "orchestrator/config/engine_check.h"
-#include "orchestrator/config/judge_section.h"
 #include "orchestrator/config/sections.h"
+#include "orchestrator/prepare/config_check.h"
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/report/results.h"
 #include "orchestrator/run/last_run.h"
@@ -32,14 +31,6 @@ struct RunFlags {
   VerdictOptions verdict;
   ClientFlags client;
 };
-
-// Refuses unknown tasks, an incomplete checkpoint, and gates that could only fail, before anything
-// is made or started.
-void CheckInputs(const EvalConfig& config, const Preparer& preparer) {
-  PreparationInput input = InputOf(config, PreparationInput::Work::kCheck);
-  input.baseline_complete = true;
-  preparer.Ask(input);
-}
 
 // Refuses a state folder that cannot be written to, before the run's own folder is made.
 void CheckState(const EvalConfig& config) {
@@ -90,8 +81,6 @@ ExitStatus Run(const Common& common, RunFlags flags) {
   options.config = ReadWanted(flags.wanted);
   RaiseOpenFiles(OpenFilesFor(static_cast<uint64_t>(std::max(1, options.config.workers.count)) +
                               static_cast<uint64_t>(options.config.metrics.processes)));
-  CheckEngineSettings(options.config, common.binaries);
-  CheckJudgeKeys(options.config);
   options.binaries = common.binaries;
   options.resume = flags.resume_option->given();
   options.resume_run = flags.resume;
@@ -103,8 +92,8 @@ ExitStatus Run(const Common& common, RunFlags flags) {
   if (auto& baseline = options.config.gates.baseline; std::filesystem::exists(baseline, absent))
     baseline = std::filesystem::canonical(baseline);
   options.config.programs_here = true;
+  CheckConfig(options.config, common.binaries, PreparationInput::Work::kCheck);
   const Preparer preparer(common.binaries);
-  CheckInputs(options.config, preparer);
   CheckState(options.config);
   const RunOutcome outcome = RunEvaluation(options);
   const Judgement judgement =

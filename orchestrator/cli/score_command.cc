@@ -61,7 +61,9 @@ class ScratchFolder {
 // The settings of the judge; null without --judge-url.
 Json JudgeOf(const ScoreFlags& flags) {
   if (flags.judge_url.empty() != flags.judge_model.empty())
-    throw Error(ErrorKind::kUsage, "--judge-url and --judge-model go together");
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} is absent: --judge-url and --judge-model go together",
+                            flags.judge_url.empty() ? "--judge-url" : "--judge-model"));
   if (flags.judge_url.empty()) return nullptr;
   Json judge = {{"base_url", flags.judge_url}, {"model", flags.judge_model}};
   if (!flags.judge_key_env.empty()) judge["api_key_env"] = flags.judge_key_env;

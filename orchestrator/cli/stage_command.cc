@@ -59,7 +59,11 @@ ExitStatus Stage(const Common& common, const StageFlags& flags) {
   StagerOptions options;
   options.root = RootOf(flags);
   options.state = DefaultStateDir();
-  options.keep_bytes = ParseBytes(flags.keep);
+  try {
+    options.keep_bytes = ParseBytes(flags.keep);
+  } catch (Error& error) {
+    throw error.AddContext("--keep");
+  }
   options.verify = flags.verify;
   CopyHooks hooks;
   const bool show = !common.quiet && ::isatty(STDERR_FILENO) == 1;

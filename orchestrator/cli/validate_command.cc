@@ -4,9 +4,7 @@
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/wanted.h"
-#include "orchestrator/config/engine_check.h"
-#include "orchestrator/config/judge_section.h"
-#include "orchestrator/prepare/preparer.h"
+#include "orchestrator/prepare/config_check.h"
 #include "orchestrator/verdict/report_files.h"
 
 namespace evald::cli {
@@ -63,13 +61,9 @@ void PrintPlan(const EvalConfig& config, const Json& plan) {
 
 ExitStatus Validate(const Common& common, const ValidateFlags& flags) {
   EvalConfig config = ReadWanted(flags.wanted);
-  CheckEngineSettings(config, common.binaries);
-  CheckJudgeKeys(config);
   config.programs_here = true;
   config.gates = PolicyOf(flags.verdict, config.gates);
-  PreparationInput input = InputOf(config, PreparationInput::Work::kDescribe);
-  input.baseline_complete = true;
-  Json plan = Preparer(common.binaries).Ask(input);
+  Json plan = CheckConfig(config, common.binaries, PreparationInput::Work::kDescribe);
   plan["config"] = ToJson(config);
   if (common.json) {
     PrintJson(plan);

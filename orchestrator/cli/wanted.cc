@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -14,6 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kNoFile = "{}";  // the file in place of which a checkpoint is named
+constexpr const char* kNoFileName = "the command line";
 
 // The path as a value of --set. Bytes that are not UTF-8 stay, and are refused when it is read.
 std::string Quoted(const fs::path& path) {
@@ -24,19 +26,28 @@ fs::path Here(const std::string& path) { return fs::absolute(path).lexically_nor
 
 bool IsCheckpoint(const Wanted& wanted) { return fs::is_directory(wanted.path); }
 
-// What the flags say, as assignments to keys of the file; then those of --set.
-std::vector<std::string> Assignments(const Wanted& wanted) {
+// What the flags say, as assignments to keys of the file; then those of --set. `typed` gets the
+// flags by their assignments.
+std::vector<std::string> Assignments(const Wanted& wanted,
+                                     std::map<std::string, std::string>* typed) {
   std::vector<std::string> set;
+  const auto add = [&](const std::string& assignment, const std::string& as_typed) {
+    set.push_back(assignment);
+    (*typed)[assignment] = as_typed;
+  };
   if (IsCheckpoint(wanted) && wanted.tasks.empty()) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("{} is a checkpoint's folder, and no task is named", wanted.path),
                 "name tasks, as in --tasks gsm8k,mmlu ('evald tasks' lists them), or an eval.yaml");
   }
-  if (IsCheckpoint(wanted)) set.push_back("checkpoint=" + Quoted(Here(wanted.path)));
-  if (!wanted.checkpoint.empty()) set.push_back("checkpoint=" + Quoted(Here(wanted.checkpoint)));
-  if (!wanted.tasks.empty()) set.push_back("tasks=" + Json(wanted.tasks).dump());
-  if (!wanted.limit.empty()) set.push_back("tasks.*.limit=" + wanted.limit);
-  if (!wanted.num_fewshot.empty()) set.push_back("tasks.*.num_fewshot=" + wanted.num_fewshot);
+  if (IsCheckpoint(wanted)) add("checkpoint=" + Quoted(Here(wanted.path)), wanted.path);
+  if (!wanted.checkpoint.empty())
+    add("checkpoint=" + Quoted(Here(wanted.checkpoint)), "--checkpoint " + wanted.checkpoint);
+  if (!wanted.tasks.empty())
+    add("tasks=" + Json(wanted.tasks).dump(), "--tasks " + Join(wanted.tasks, ","));
+  if (!wanted.limit.empty()) add("tasks.*.limit=" + wanted.limit, "--limit " + wanted.limit);
+  if (!wanted.num_fewshot.empty())
+    add("tasks.*.num_fewshot=" + wanted.num_fewshot, "--num-fewshot " + wanted.num_fewshot);
   set.insert(set.end(), wanted.overrides.set.begin(), wanted.overrides.set.end());
   return set;
 }
@@ -81,8 +92,8 @@ CommandOption AddWanted(Command command, Wanted* wanted) {
 
 EvalConfig ReadWanted(const Wanted& wanted) {
   EvalOverrides overrides = wanted.overrides;
-  overrides.set = Assignments(wanted);
-  if (IsCheckpoint(wanted)) overrides.called = "the command line";
+  overrides.set = Assignments(wanted, &overrides.typed);
+  if (IsCheckpoint(wanted)) overrides.called = kNoFileName;
   EvalConfig config = IsCheckpoint(wanted)
                           ? ParseEvalConfig(kNoFile, fs::current_path() / "eval.yaml", overrides)
                           : ReadEvalConfig(wanted.path, overrides);
@@ -91,7 +102,8 @@ EvalConfig ReadWanted(const Wanted& wanted) {
 }
 
 Json WantedBody(const Wanted& wanted) {
-  std::vector<std::string> set = Assignments(wanted);
+  std::map<std::string, std::string> typed;
+  std::vector<std::string> set = Assignments(wanted, &typed);
   if (!wanted.overrides.data_dir.empty())
     set.push_back("data_dir=" + Quoted(fs::absolute(wanted.overrides.data_dir)));
   if (wanted.overrides.allow_task_code) set.emplace_back("task_code=allow");
@@ -99,6 +111,7 @@ Json WantedBody(const Wanted& wanted) {
   const fs::path file = fs::absolute(wanted.path);
   return {{"yaml", checkpoint ? kNoFile : ReadFile(file)},
           {"base", checkpoint ? fs::current_path().string() : file.parent_path().string()},
+          {"file", checkpoint ? std::string(kNoFileName) : wanted.path},
           {"set", set}};
 }
 

@@ -30,7 +30,8 @@ void AddOverrides(Command command, EvalOverrides* overrides);
 /// The configuration. Throws Error(kUsage) like ReadEvalConfig, and for a checkpoint without tasks.
 EvalConfig ReadWanted(const Wanted& wanted);
 
-/// {"yaml", "base", "set"}: the same for a service, with absolute paths. Throws Error(kUsage).
+/// {"yaml", "base", "file", "set"}: the same for a service, with absolute paths. Throws
+/// Error(kUsage).
 Json WantedBody(const Wanted& wanted);
 
 }  // namespace evald::cli

@@ -53,10 +53,11 @@ void ReadEngine(YamlSection& top, EvalConfig* config) {
     engine.where[key] = section->WhereKey(key);
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::string hint = HintOfEvalKey("engine", key);
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}: key 'engine.{}': unknown key{}", engine.where[key], key,
-                            hint.empty() ? Suggestion(key, known) : hint),
-                fmt::format("the settings of engine '{}' are {}", engine.name, Join(known, ", ")));
+    section->Keep(
+        Error(ErrorKind::kUsage,
+              fmt::format("{}: key 'engine.{}': unknown key{}", engine.where[key], key,
+                          hint.empty() ? Suggestion(key, known) : hint),
+              fmt::format("the settings of engine '{}' are {}", engine.name, Join(known, ", "))));
   }
   ForEachText(engine, SettingUse::kReadPath, [&](const char* key, const std::string& text) {
     engine.settings[key] = ResolvePath(config->file, text).string();

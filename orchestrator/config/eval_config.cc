@@ -77,7 +77,7 @@ TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t inde
   task.think_end = ReadThinkEnd(section);
   task.judge = ReadJudge(section);
   section.Finish();
-  if (!name) section.Refuse("task", "is absent, expected the name of a task, group or tag");
+  if (!name) section.RefuseAbsent("task", "absent, expected the name of a task, group or tag");
   if ((task.limit || task.limit_share) && task.limit_total) {
     section.Refuse("limit_total", "cannot be given together with 'limit'");
   }
@@ -110,10 +110,12 @@ void ReadTasks(YamlSection& top, EvalConfig* config) {
     top.Refuse("generation_kwargs", "is no mapping");
   const std::vector<YAML::Node> items = top.List("tasks");
   for (size_t i = 0; i < items.size(); ++i) {
-    config->tasks.push_back(ReadTask(top, items[i], i, config->file));
-    FillFrom(all, &config->tasks.back());
+    top.Try([&] {
+      config->tasks.push_back(ReadTask(top, items[i], i, config->file));
+      FillFrom(all, &config->tasks.back());
+    });
   }
-  if (items.empty())
+  if (items.empty() && !top.IsRefused("tasks"))
     top.RefuseAbsent("tasks", "absent or empty, expected a list such as [gsm8k, mmlu]");
 }
 
@@ -202,8 +204,8 @@ void CheckFolder(const YamlSection& top, const char* key, const fs::path& path,
                  const EvalOverrides& overrides, const char* wrong) {
   const ReadRoots& roots = overrides.roots;
   if (overrides.folders == EvalOverrides::Folders::kJudged || roots.HasFolder(path)) return;
-  top.Refuse(key,
-             fmt::format("{} {}", path.string(), roots.anywhere() ? wrong : ReadRoots::kNotThere));
+  top.KeepRefusal(
+      key, fmt::format("{} {}", path.string(), roots.anywhere() ? wrong : ReadRoots::kNotThere));
 }
 
 void ReadName(YamlSection& top, EvalConfig* config) {
@@ -219,24 +221,27 @@ void ReadName(YamlSection& top, EvalConfig* config) {
                          PrintableLine(config->checkpoint.filename().string()), wrong));
 }
 
-void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* config) {
+// `engine`: its section is without faults.
+void ReadInputs(YamlSection& top, const EvalOverrides& overrides, bool engine, EvalConfig* config) {
   const fs::path& file = config->file;
   if (const auto checkpoint = top.String("checkpoint")) {
     config->checkpoint = ResolvePath(file, *checkpoint);
     CheckFolder(top, "checkpoint", config->checkpoint, overrides,
                 "is not a folder; expected a checkpoint in Hugging Face layout");
-  } else if (config->engine.kind().needs_checkpoint) {
-    top.RefuseAbsent("checkpoint", fmt::format("absent; the {} engine needs a checkpoint folder",
-                                               config->engine.name));
+  } else if (engine && config->engine.kind().needs_checkpoint && !top.IsRefused("checkpoint")) {
+    top.Try([&] {
+      top.RefuseAbsent("checkpoint", fmt::format("absent; the {} engine needs a checkpoint folder",
+                                                 config->engine.name));
+    });
   }
-  ReadName(top, config);
+  top.Try([&] { ReadName(top, config); });
   const auto data = top.String("data_dir");
   if (!overrides.data_dir.empty()) {
     config->data_dir = fs::absolute(overrides.data_dir);
     if (!fs::is_directory(config->data_dir)) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("--data-dir: {} is not a folder", config->data_dir.string()),
-                  "name the folder that datasets lie in");
+      top.Keep(Error(ErrorKind::kUsage,
+                     fmt::format("--data-dir: {} is not a folder", config->data_dir.string()),
+                     "name the folder that datasets lie in"));
     }
   } else if (data) {
     config->data_dir = ResolvePath(file, *data);
@@ -272,6 +277,14 @@ void CheckPathsAreText(const EvalConfig& config) {
   RequireTextPath(called, "state_dir", config.state_dir);
 }
 
+// The keys after a refused one may not have been read: none of them is unknown.
+void ReadTheRest(YamlSection& top) {
+  for (const EvalKeys& mapping : AllEvalKeys()) {
+    if (std::string_view(mapping.section).empty())
+      for (const auto& key : mapping.keys) top.Has(key);
+  }
+}
+
 EvalConfig ReadFrom(YamlSection top, const fs::path& file, const std::string& called,
                     const EvalOverrides& overrides) {
   EvalConfig config;
@@ -279,25 +292,29 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const std::string& ca
   config.file = fs::absolute(file).lexically_normal();
   top.SetHint(HintOfEvalKey);
   config.roots = overrides.roots;
-  ReadTasks(top, &config);
-  ReadEngine(top, &config);
-  ReadGenerationConfig(top, &config);
-  ReadInputs(top, overrides, &config);
-  CheckCommands(config);
-  ReadPrompts(top, &config);
-  SettleThinking(&config);
-  config.judge = ReadJudge(top);
-  config.workers = ReadWorkers(top, "workers");
-  config.metrics = ReadMetrics(top);
-  ReadPlaces(top, &config);
+  const bool tasks = top.Try([&] { ReadTasks(top, &config); });
+  const bool engine = top.Try([&] { ReadEngine(top, &config); });
+  if (FindEngine(config.engine.name) == nullptr) config.engine.name = kDefaultEngine;
+  top.Try([&] { ReadGenerationConfig(top, &config); });
+  top.Try([&] { ReadInputs(top, overrides, engine, &config); });
+  if (tasks && engine && !top.IsRefused("checkpoint")) top.Try([&] { CheckCommands(config); });
+  const bool prompts = top.Try([&] { ReadPrompts(top, &config); });
+  if (tasks && engine && prompts) top.Try([&] { SettleThinking(&config); });
+  top.Try([&] { config.judge = ReadJudge(top); });
+  top.Try([&] { config.workers = ReadWorkers(top, "workers"); });
+  top.Try([&] { config.metrics = ReadMetrics(top); });
+  top.Try([&] { ReadPlaces(top, &config); });
   config.seed = static_cast<uint64_t>(top.Integer("seed", 0, INT64_MAX).value_or(1234));
   config.fewshot_seed =
       static_cast<uint64_t>(top.Integer("fewshot_seed", 0, INT64_MAX).value_or(1234));
   config.bootstrap_iters =
       static_cast<int>(top.Integer("bootstrap_iters", 0, kBootstrapItersMax).value_or(100000));
-  config.limits = ReadLimits(top, overrides.limits);
-  if (auto section = top.Section("gates"))
-    config.gates = ReadGates(*section, config.file.parent_path());
+  top.Try([&] { config.limits = ReadLimits(top, overrides.limits); });
+  top.Try([&] {
+    if (auto section = top.Section("gates"))
+      config.gates = ReadGates(*section, config.file.parent_path());
+  });
+  ReadTheRest(top);
   top.Finish();
   CheckPathsAreText(config);
   return config;
@@ -306,13 +323,15 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const std::string& ca
 }  // namespace
 
 EvalConfig ReadEvalConfig(const fs::path& file, const EvalOverrides& overrides) {
-  return ReadFrom(YamlSection::Load(file, overrides.set), file, file.string(), overrides);
+  return ReadFrom(YamlSection::Load(file, overrides.set, overrides.typed), file, file.string(),
+                  overrides);
 }
 
 EvalConfig ParseEvalConfig(const std::string& text, const fs::path& file,
                            const EvalOverrides& overrides) {
   const std::string called = overrides.called.empty() ? file.string() : overrides.called;
-  return ReadFrom(YamlSection::Parse(text, called, overrides.set), file, called, overrides);
+  return ReadFrom(YamlSection::Parse(text, called, overrides.set, overrides.typed), file, called,
+                  overrides);
 }
 
 Json ToJson(const EvalConfig& config, bool deciding_only) {

@@ -135,6 +135,8 @@ struct EvalOverrides {
     kJudged,    ///< no file system is looked at: it was when the run was submitted
   };
   std::vector<std::string> set;  ///< "key.path=value", the value read as YAML
+  /// Of overrides that were not given by --set: the option with its value, by the override
+  std::map<std::string, std::string> typed = {};
   std::string data_dir;          ///< --data-dir
   bool allow_task_code = false;  ///< --allow-task-code
   ReadRoots roots;               ///< of the service that the run was submitted to

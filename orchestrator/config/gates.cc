@@ -38,7 +38,7 @@ const char* KeyOf(GateKind kind) {
 
 void Require(const YamlSection& section, const std::string& key, const std::string& value,
              const std::string& expected) {
-  if (value.empty()) section.Refuse(key, "is absent, expected " + expected);
+  if (value.empty()) section.RefuseAbsent(key, "absent, expected " + expected);
 }
 
 std::string OneOf(YamlSection& section, const std::string& key,
@@ -96,7 +96,7 @@ Gate ReadTruncatedGate(YamlSection section) {
   gate.tier = ReadTier(section);
   gate.name = section.String("name").value_or("");
   section.Finish();
-  if (!max) section.Refuse("max", "is absent, expected a share from 0 to 1 such as 0.02");
+  if (!max) section.RefuseAbsent("max", "absent, expected a share from 0 to 1 such as 0.02");
   gate.bound = *max;
   for (const char* key : {"task", "metric"}) gate.places[key] = section.Place("max");
   gate.places["bound"] = section.Place("max");
@@ -122,7 +122,8 @@ Gate ReadGate(YamlSection section) {
   Require(section, "task", gate.task, "the name of a task or group");
   Require(section, "metric", gate.metric, "a metric's name such as acc");
   if (bound.empty())
-    section.Refuse("min", "is absent; a gate needs one of min, max, max_drop, max_relative_drop");
+    section.RefuseAbsent("min",
+                         "absent; a gate needs one of min, max, max_drop, max_relative_drop");
   for (const char* key : {"task", "metric", "filter"}) gate.places[key] = section.Place(key);
   gate.places["bound"] = section.Place(bound);
   if (gate.NeedsBaseline() && confident) {
@@ -211,23 +212,19 @@ GatePolicy ReadGates(YamlSection section, const fs::path& folder) {
   policy.other_versions = section.Boolean("other_versions").value_or(false);
   const auto truncated = section.Section("truncated");
   const std::vector<YamlSection> rules = section.Sections("rules");
-  section.Finish();
-  if (rules.empty() && !truncated)
-    section.Refuse("rules", "is absent or empty, expected a list of gates");
+  if (rules.empty() && !truncated && !section.IsRefused("truncated"))
+    section.RefuseAbsent("rules", "absent or empty, expected a list of gates");
   if (rules.size() > kGatesMax)
     section.Refuse("rules", fmt::format("has more than {} gates", kGatesMax));
   std::set<std::string> names;
-  if (truncated) {
-    policy.gates.push_back(ReadTruncatedGate(*truncated));
-    names.insert(policy.gates.back().name);
-  }
-  for (const YamlSection& rule : rules) {
-    Gate gate = ReadGate(rule);
-    if (!names.insert(gate.name).second) {
-      rule.Refuse("name", fmt::format("a second gate is named '{}'", gate.name));
-    }
+  const auto add = [&](Gate gate, const YamlSection& from) {
+    if (!names.insert(gate.name).second)
+      from.Refuse("name", fmt::format("a second gate is named '{}'", gate.name));
     policy.gates.push_back(std::move(gate));
-  }
+  };
+  if (truncated) section.Try([&] { add(ReadTruncatedGate(*truncated), *truncated); });
+  for (const YamlSection& rule : rules) section.Try([&] { add(ReadGate(rule), rule); });
+  section.Finish();
   return policy;
 }
 

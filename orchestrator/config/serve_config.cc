@@ -152,7 +152,7 @@ ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>
   const fs::path at = file.empty() ? fs::current_path() / "serve.yaml" : fs::absolute(file);
   YamlSection top =
       file.empty() ? YamlSection::Parse("{}", "--set", set) : YamlSection::Load(file, set);
-  ReadListen(top, &config);
+  top.Try([&] { ReadListen(top, &config); });
   ReadAccess(top, at, &config);
   const auto state = top.String("state_dir"), output = top.String("output_dir"),
              cache = top.String("cache_dir");
@@ -160,21 +160,22 @@ ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>
   config.output_dir = output ? ResolvePath(at, *output) : config.state_dir / "runs";
   config.cache_dir = cache ? ResolvePath(at, *cache) : DefaultCacheDir();
   config.cache_bytes_max = ReadCacheLimit(top);
-  config.workers = ReadWorkers(top, "workers");
-  config.metrics = ReadMetrics(top);
+  top.Try([&] { config.workers = ReadWorkers(top, "workers"); });
+  top.Try([&] { config.metrics = ReadMetrics(top); });
   config.task_code = ReadTaskCode(top, std::nullopt);
   if (config.task_code.python.find('/') != std::string::npos)
     config.task_code.python = ResolvePath(at, config.task_code.python).string();
-  config.staging = ReadStaging(top, at);
-  config.limits = ReadLimits(top, std::nullopt);
+  top.Try([&] { config.staging = ReadStaging(top, at); });
+  top.Try([&] { config.limits = ReadLimits(top, std::nullopt); });
   if (auto agent = top.Section("agent")) {
     config.linger_s = agent->Number("linger_s", 0, 1e9).value_or(config.linger_s);
     agent->Finish();
   }
   config.active_runs = static_cast<int>(top.Integer("active_runs", 1, 64).value_or(2));
-  for (YamlSection& watch : top.Sections("watch")) config.watches.push_back(ReadWatch(watch, at));
+  for (YamlSection& watch : top.Sections("watch"))
+    top.Try([&] { config.watches.push_back(ReadWatch(watch, at)); });
   for (YamlSection& webhook : top.Sections("webhooks"))
-    config.webhooks.push_back(ReadWebhook(webhook));
+    top.Try([&] { config.webhooks.push_back(ReadWebhook(webhook)); });
   top.Finish();
   RequireTextPath(at, "state_dir", config.state_dir);
   RequireTextPath(at, "output_dir", config.output_dir);

@@ -58,6 +58,16 @@ void CheckText(const std::string& text, const std::string& file) {
   }
 }
 
+// ", in the line '...'", for the faults that the parser names by a word or two.
+std::string InLine(const std::string& text, int line) {
+  const std::vector<std::string> lines = Split(text, '\n');
+  if (line < 1 || static_cast<size_t>(line) > lines.size()) return "";
+  const std::string shown(Trim(lines[static_cast<size_t>(line) - 1]));
+  return shown.empty()
+             ? ""
+             : fmt::format(", in the line '{}'", PrintableLine(Shortened(shown, kShownBytes)));
+}
+
 // Sets the value in the tree at keys[at...], making mappings on the way. "*" is every item of a
 // list. A task that is only a name becomes a mapping; a command has none of the settings of tasks.
 void Assign(YAML::Node node, const std::vector<std::string>& keys, size_t at,
@@ -152,9 +162,9 @@ YamlSection::YamlSection(std::string file, const YAML::Node& node, std::string p
     }
     const std::string& key = entry.first.Scalar();
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("{}: key '{}' is given twice",
-                              assigned.empty() ? Where(entry.first) : assigned, Dotted(key)));
+      Keep(Error(ErrorKind::kUsage,
+                 fmt::format("{}: key '{}' is given twice",
+                             assigned.empty() ? Where(entry.first) : assigned, Dotted(key))));
     }
     seen.push_back(key);
   }
@@ -163,7 +173,7 @@ YamlSection::YamlSection(std::string file, const YAML::Node& node, std::string p
 constexpr uint64_t kFileBytesMax = 64u << 20;
 
 YamlSection YamlSection::Load(const std::filesystem::path& file,
-                              const std::vector<std::string>& overrides) {
+                              const std::vector<std::string>& overrides, const Typed& typed) {
   std::string text;
   try {
     const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
@@ -171,11 +181,11 @@ YamlSection YamlSection::Load(const std::filesystem::path& file,
   } catch (const Error& e) {
     throw Error(ErrorKind::kUsage, e.message(), e.remedy());
   }
-  return Parse(text, file.string(), overrides);
+  return Parse(text, file.string(), overrides, typed);
 }
 
 YamlSection YamlSection::Parse(const std::string& text, const std::string& file,
-                               const std::vector<std::string>& overrides) {
+                               const std::vector<std::string>& overrides, const Typed& typed) {
   CheckText(text, file);
   YAML::Node root;
   try {
@@ -192,15 +202,18 @@ YamlSection YamlSection::Parse(const std::string& text, const std::string& file,
   } catch (const YAML::Exception& e) {
     const int line = e.mark.line + 1;
     const int tab = LineIndentedByTab(text, line - 1, line);
-    throw Error(ErrorKind::kUsage, fmt::format("{}:{}: not YAML: {}", file, tab > 0 ? tab : line,
-                                               tab > 0 ? TabSentence(tab) : e.msg));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}:{}: not YAML: {}", file, tab > 0 ? tab : line,
+                            tab > 0 ? TabSentence(tab) : e.msg + InLine(text, line)));
   }
   auto context = std::make_shared<Context>();
   context->tab_line = LineIndentedByTab(text, 1, INT_MAX);
   if (root.IsMap()) {
     for (const std::string& assignment : overrides) {
       ApplyOverride(root, assignment);
-      context->overrides[assignment.substr(0, assignment.find('='))] = "--set " + assignment;
+      const auto as_typed = typed.find(assignment);
+      context->overrides[assignment.substr(0, assignment.find('='))] =
+          as_typed == typed.end() ? "--set " + assignment : as_typed->second;
     }
   }
   return YamlSection(file, root, "", std::move(context));
@@ -254,13 +267,28 @@ std::string YamlSection::Place(const std::string& key) const {
   return fmt::format("{}: key '{}'", WhereKey(key), Dotted(key));
 }
 
-void YamlSection::Refuse(const std::string& key, const std::string& message) const {
-  throw Error(ErrorKind::kUsage, fmt::format("{}: {}", Place(key), message));
+void YamlSection::KeepRefusal(const std::string& key, const std::string& message) const {
+  if (context_->refused.insert(Dotted(key)).second)
+    Keep(Error(ErrorKind::kUsage, fmt::format("{}: {}", Place(key), message)));
 }
 
-void YamlSection::RefuseType(const std::string& key, const YAML::Node& found,
-                             const std::string& expected) const {
-  Refuse(key, fmt::format("found {}, expected {}{}", Describe(found), expected, TabHint()));
+bool YamlSection::IsRefused(const std::string& key) const {
+  return context_->refused.contains(Dotted(key));
+}
+
+void YamlSection::Throw() const {
+  ThrowProblems();
+  throw Error(ErrorKind::kInternal, "an error of a file was not kept");
+}
+
+void YamlSection::Refuse(const std::string& key, const std::string& message) const {
+  KeepRefusal(key, message);
+  Throw();
+}
+
+void YamlSection::KeepType(const std::string& key, const YAML::Node& found,
+                           const std::string& expected) const {
+  KeepRefusal(key, fmt::format("found {}, expected {}{}", Describe(found), expected, TabHint()));
 }
 
 YAML::Node YamlSection::Find(const std::string& key) {
@@ -274,8 +302,9 @@ YAML::Node YamlSection::Find(const std::string& key) {
 std::optional<std::string> YamlSection::String(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;
-  if (!node.IsScalar()) RefuseType(key, node, "a string");
-  return node.Scalar();
+  if (node.IsScalar()) return node.Scalar();
+  KeepType(key, node, "a string");
+  return std::nullopt;
 }
 
 std::optional<int64_t> YamlSection::Integer(const std::string& key, int64_t low, int64_t high) {
@@ -285,37 +314,39 @@ std::optional<int64_t> YamlSection::Integer(const std::string& key, int64_t low,
   const std::string expected = high == INT64_MAX
                                    ? fmt::format("an integer of at least {}", low)
                                    : fmt::format("an integer from {} to {}", low, high);
-  if (!value.is_number_integer() || value < low || value > high) RefuseType(key, node, expected);
-  return value.get<int64_t>();
+  if (value.is_number_integer() && value >= low && value <= high) return value.get<int64_t>();
+  KeepType(key, node, expected);
+  return std::nullopt;
 }
 
 std::optional<double> YamlSection::Number(const std::string& key, double low, double high) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;
   const Json value = YamlToJson(node);
-  if (!value.is_number() || value < low || value > high) {
-    RefuseType(key, node, fmt::format("a number from {} to {}", low, high));
-  }
-  return value.get<double>();
+  if (value.is_number() && value >= low && value <= high) return value.get<double>();
+  KeepType(key, node, fmt::format("a number from {} to {}", low, high));
+  return std::nullopt;
 }
 
 std::optional<bool> YamlSection::Boolean(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;
   const Json value = YamlToJson(node);
-  if (!value.is_boolean()) RefuseType(key, node, "true or false");
-  return value.get<bool>();
+  if (value.is_boolean()) return value.get<bool>();
+  KeepType(key, node, "true or false");
+  return std::nullopt;
 }
 
 std::optional<uint64_t> YamlSection::Bytes(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;
-  if (!node.IsScalar()) RefuseType(key, node, "a size such as 20GiB");
   try {
-    return ParseBytes(node.Scalar());
+    if (node.IsScalar()) return ParseBytes(node.Scalar());
+    KeepType(key, node, "a size such as 20GiB");
   } catch (const Error& e) {
-    Refuse(key, e.message());
+    KeepRefusal(key, e.message());
   }
+  return std::nullopt;
 }
 
 std::vector<std::string> YamlSection::Strings(const std::string& key) {
@@ -323,9 +354,12 @@ std::vector<std::string> YamlSection::Strings(const std::string& key) {
   if (!node.IsDefined()) return {};
   if (node.IsScalar()) return {node.Scalar()};
   std::vector<std::string> strings;
-  if (!node.IsSequence()) RefuseType(key, node, "a list of strings");
-  for (const YAML::Node& item : node) {
-    if (!item.IsScalar()) RefuseType(key, item, "a list of strings");
+  if (!node.IsSequence()) KeepType(key, node, "a list of strings");
+  for (const YAML::Node& item : node.IsSequence() ? node : YAML::Node()) {
+    if (!item.IsScalar()) {
+      KeepType(key, item, "a list of strings");
+      return {};
+    }
     strings.push_back(item.Scalar());
   }
   return strings;
@@ -336,22 +370,28 @@ bool YamlSection::Has(const std::string& key) { return Find(key).IsDefined(); }
 std::optional<YamlSection> YamlSection::Section(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;
-  if (!node.IsMap()) RefuseType(key, node, "a mapping of keys to values");
+  if (!node.IsMap()) {
+    KeepType(key, node, "a mapping of keys to values");
+    return std::nullopt;
+  }
   return YamlSection(file_, node, Dotted(key), context_);
 }
 
 std::vector<YAML::Node> YamlSection::List(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return {};
-  if (!node.IsSequence()) RefuseType(key, node, "a list");
+  if (!node.IsSequence()) {
+    KeepType(key, node, "a list");
+    return {};
+  }
   return {node.begin(), node.end()};
 }
 
 std::vector<YamlSection> YamlSection::Sections(const std::string& key) {
   std::vector<YamlSection> sections;
-  for (const YAML::Node& item : List(key)) {
-    sections.push_back(Item(key, item, sections.size()));
-  }
+  size_t index = 0;
+  for (const YAML::Node& item : List(key))
+    Try([&] { sections.push_back(Item(key, item, index++)); });
   return sections;
 }
 
@@ -365,8 +405,9 @@ Json YamlSection::Value(const std::string& key) {
   try {
     return YamlToJson(node);
   } catch (const Error& e) {
-    Refuse(key, e.message());
+    KeepRefusal(key, e.message());
   }
+  return nullptr;
 }
 
 Json YamlSection::Rest() {
@@ -390,6 +431,13 @@ std::string YamlSection::HintFor(const std::string& key) const {
   return context_->hint ? context_->hint(path_, key) : "";
 }
 
+void YamlSection::KeepUnknown(const std::string& key, const std::string& hint) const {
+  context_->unknown.insert(path_);
+  if (!context_->refused.insert(Dotted(key)).second) return;
+  Keep(Error(ErrorKind::kUsage,
+             fmt::format("{}: unknown key '{}'{}", WhereKey(key), Dotted(key), hint)));
+}
+
 void YamlSection::Finish() {
   for (const auto& entry : node_) {
     const std::string& key = entry.first.Scalar();
@@ -401,20 +449,21 @@ void YamlSection::Finish() {
     else if (!near.empty())
       hint += fmt::format(", or did you mean '{}'?", near);
     if (hint.empty()) hint = "; valid keys here: " + Join(known_, ", ");
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}: unknown key '{}'{}", WhereKey(key), Dotted(key), hint));
+    KeepUnknown(key, hint);
   }
+  if (path_.empty()) ThrowProblems();
 }
 
 void YamlSection::RefuseAbsent(const std::string& key, const std::string& what) const {
+  if (context_->unknown.contains(path_)) Throw();
   for (const auto& entry : node_) {
     const std::string& found = entry.first.Scalar();
     if (IsKnown(found)) continue;
     std::string hint = HintFor(found);
     if (hint.empty()) hint = Suggestion(found, {key});
     if (hint.empty()) continue;
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}: unknown key '{}'{}", WhereKey(found), Dotted(found), hint));
+    KeepUnknown(found, hint);
+    Throw();
   }
   Refuse(key, fmt::format("is {}{}", what, TabHint()));
 }

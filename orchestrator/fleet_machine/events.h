@@ -79,8 +79,9 @@ struct TrialOver {     ///< the trial is done or has failed; the run was told be
 };
 struct Failed {  ///< the worker as a whole has failed
   std::string message;
-  bool retry = true;    ///< false: it would happen anywhere
-  bool device = false;  ///< its GPU is at fault
+  bool retry = true;     ///< false: it would happen anywhere
+  bool device = false;   ///< its GPU is at fault
+  bool lasting = false;  ///< if not `retry`: the host is at fault, not the input
 };
 }  // namespace news
 using ProcessNews =

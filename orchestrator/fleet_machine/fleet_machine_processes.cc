@@ -204,7 +204,7 @@ void FleetMachine::OnFailed(size_t index, const news::Failed& failed) {
   Run* run = Find(slot.run);
   if (!Move(index, WorkerEvent::kRefuse) || run == nullptr || run->view.ending) return;
   Distrust(run, slot);
-  Push(order::TellRefused{slot.run, slot.id, failed.message, false});
+  Push(order::TellRefused{slot.run, slot.id, failed.message, false, failed.lasting});
 }
 
 // An idle worker may steal from others. A load may be worth it if others have too much by now. A

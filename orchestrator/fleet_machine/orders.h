@@ -96,6 +96,7 @@ struct TellRefused {
   std::string worker;
   std::string why;
   bool see_logs = false;
+  bool lasting = false;  ///< the host is at fault, not the input
 };
 struct TellWorkerLost {  ///< to all runs
   std::string worker;

@@ -125,6 +125,10 @@ PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work) 
   input.checkpoint = config.checkpoint;
   input.weights = NeedsStaging(config);
   input.tokens = WantsTokens(config);
+  if (input.weights && config.engine.kind().reads_checkpoint)
+    input.max_length = config.engine.settings.value("max_length", int64_t{0});
+  if (const auto place = config.engine.where.find("max_length"); place != config.engine.where.end())
+    input.max_length_place = place->second + ": key 'engine.max_length'";
   input.tasks = config.tasks;
   input.data_dir = config.data_dir;
   input.task_dirs = config.task_dirs;
@@ -160,6 +164,8 @@ Json ToJson(const PreparationInput& input) {
           {"checkpoint", input.checkpoint.string()},
           {"weights", input.weights},
           {"tokens", input.tokens},
+          {"max_length", OrNull(input.max_length)},
+          {"max_length_place", input.max_length_place},
           {"tasks", std::move(tasks)},
           {"data_dir", input.data_dir.string()},
           {"task_dirs", Texts(input.task_dirs)},
@@ -197,6 +203,8 @@ PreparationInput PreparationInputFromJson(const Json& json) {
   input.checkpoint = text("checkpoint");
   input.weights = Field<bool>(json, "weights", kInputName);
   input.tokens = Field<bool>(json, "tokens", kInputName);
+  input.max_length = Optional<int64_t>(json, "max_length");
+  input.max_length_place = text("max_length_place");
   for (const Json& task : json.at("tasks")) input.tasks.push_back(TaskRequestFromJson(task));
   input.data_dir = text("data_dir");
   input.task_dirs = paths("task_dirs");

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct PreparationInput {
   std::filesystem::path checkpoint;
   bool weights = false;  ///< the checkpoint must have complete weights
   bool tokens = false;   ///< tokens are also made
+  /// The engine's context length as it is set, 0 if it is not, for an engine that reads the
+  /// checkpoint itself (EngineKind::reads_checkpoint); absent for others. kCheck, kDescribe: the
+  /// model must then be one that is served
+  std::optional<int64_t> max_length;
+  std::string max_length_place;  ///< "eval.yaml:3: key 'engine.max_length'"
   std::vector<TaskRequest> tasks;
   std::filesystem::path data_dir;
   std::vector<std::filesystem::path> task_dirs;

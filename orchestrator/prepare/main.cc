@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/problems.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "orchestrator/prepare/confine.h"
@@ -44,10 +45,12 @@ void Say(const Json& message) {
 }
 
 [[noreturn]] void Fail(const Error& error) {
-  Say({{"type", "error"},
-       {"kind", static_cast<int>(error.kind())},
-       {"message", error.message()},
-       {"remedy", error.remedy()}});
+  for (const Error& one : evald::EachOf(error)) {
+    Say({{"type", "error"},
+         {"kind", static_cast<int>(one.kind())},
+         {"message", one.message()},
+         {"remedy", one.remedy()}});
+  }
   // No destructor runs: one may need memory that is not there.
   ::_exit(1);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/problems.h"
 #include "base/text.h"
 
 namespace evald {
@@ -45,7 +46,13 @@ void Missing::Add(const std::string& task, const SplitFound& split) {
 
 void Missing::ThrowIfAny(size_t tasks) const {
   if (causes_.empty()) return;
-  if (causes_.size() == 1 && causes_.front().tasks.size() == 1) throw causes_.front().error;
+  const bool each_alone = std::all_of(causes_.begin(), causes_.end(),
+                                      [](const Cause& cause) { return cause.tasks.size() == 1; });
+  if (each_alone && causes_.size() <= kCausesMax) {
+    ProblemList problems;
+    for (const Cause& cause : causes_) problems.Add(cause.error);
+    problems.ThrowIfAny();
+  }
   std::set<std::string> stopped;
   std::vector<std::string> parts;
   for (const Cause& cause : causes_) {

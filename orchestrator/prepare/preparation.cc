@@ -9,7 +9,9 @@
 #include "base/hash.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/problems.h"
 #include "checkpoint/layout.h"
+#include "datasets/known_modules.h"
 #include "datasets/task_data.h"
 #include "datasets/task_files.h"
 #include "evald/error.h"
@@ -27,6 +29,7 @@
 #include "task_code/math_verifier.h"
 #include "task_code/table_reader.h"
 #include "tokenizer/tokenizer.h"
+#include "worker/native/checkpoint_check.h"
 
 namespace evald {
 namespace {
@@ -139,16 +142,6 @@ void CheckThinkEnd(const LeafTask& leaf, const TaskDefinition& task, const Token
               "name an id of the checkpoint's tokenizer, or the text of the token");
 }
 
-// The tokenizer that knows which ids there are; null if no task names the end of thinking by its
-// id.
-std::unique_ptr<Tokenizer> TokenizerForEnds(const PreparationInput& input) {
-  const bool needed =
-      std::any_of(input.tasks.begin(), input.tasks.end(),
-                  [](const TaskRequest& task) { return task.think_end.token >= 0; });
-  if (!needed || !input.tokens) return nullptr;
-  return Tokenizer::Load(ReadFolder(input.checkpoint, input.roots));
-}
-
 SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
                      const Tokenizer* tokenizer, const PreparationInput& input) {
   SuiteTask task;
@@ -211,36 +204,84 @@ Json ExpectedEntry(const LeafTask& leaf, const TaskDefinition& task) {
   return entry;
 }
 
-// Adds why a task cannot be prepared or scored, as far as its files say so without being read, and
-// its entry in the results.
-void CheckLeaf(const PreparationInput& input, const LeafTask& leaf, ResultsInput* results,
+// Every request would be refused. `context` is in tokens, 0 if it is not known.
+void CheckLength(const PreparationInput& input, const LeafTask& leaf, int64_t context) {
+  const int64_t most = MostTokensOfAnswer(leaf);
+  if (context == 0 || most < context) return;
+  const auto asked =
+      std::find_if(input.tasks.begin(), input.tasks.end(), [&](const TaskRequest& task) {
+        return task.name == RequestOf(leaf) && !task.generation_kwargs.is_null();
+      });
+  throw Error(
+      ErrorKind::kInput,
+      fmt::format("{}: task '{}': max_gen_toks ({}) leaves nothing of the context length "
+                  "({}) for the prompt",
+                  asked == input.tasks.end() ? leaf.where : asked->where, leaf.name, most, context),
+      "lower the task's max_gen_toks, or use a model with a longer context");
+}
+
+// Whether what shows at the beginnings of a task's files can be looked at by this process alone:
+// it starts no other, so no functions of the task's own and no tables.
+bool CanLook(const LeafTask& leaf, bool runs_code, const std::vector<SplitFound>& splits) {
+  const std::vector<std::string> functions = FunctionsOf(leaf);
+  const bool own =
+      runs_code && std::any_of(functions.begin(), functions.end(),
+                               [](const std::string& name) { return IsOwnFunction(name); });
+  return !own && std::none_of(splits.begin(), splits.end(), [](const SplitFound& split) {
+    return split.tables || split.failure;
+  });
+}
+
+// What the checks of a run's tasks share.
+struct TaskChecks {
+  const PreparationInput& input;
+  const PrepareOptions* look;  ///< for looks at data; null: data is read elsewhere
+  int64_t context;             ///< of the model, in tokens; 0: not known
+};
+
+// Adds why a task cannot be prepared or scored, as far as its files say so, and its entry in the
+// results.
+void CheckLeaf(const TaskChecks& checks, const LeafTask& leaf, ResultsInput* results,
                Missing* missing) {
+  const PreparationInput& input = checks.input;
   const bool runs_code = input.task_code.allowed != TaskCodeOptions::Allowed::kNo;
   results->tasks.push_back(DefineTask(leaf));
   TaskDefinition& task = results->tasks.back();
-  CheckJudges(input, leaf, task);
   if (runs_code) task.sources["code"] = Json::object();  // its functions will run
-  try {
+  bool sound = true;
+  const auto check = [&](const auto& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      if (ExitStatusFor(error.kind()) != ExitStatus::kUsage) throw;
+      missing->Add(leaf.name, error);
+      sound = false;
+    }
+  };
+  check([&] { CheckJudges(input, leaf, task); });
+  check([&] {
     if (!runs_code) CheckDocumentFunctions(leaf);
     results->entries[leaf.name] = ExpectedEntry(leaf, task);
-  } catch (const Error& error) {
-    missing->Add(leaf.name, error);
-  }
-  for (const SplitFound& split : FindTaskData(leaf, input.data_dir, input.roots))
-    missing->Add(leaf.name, split);
+  });
+  check([&] { CheckLength(input, leaf, checks.context); });
+  const std::vector<SplitFound> splits = FindTaskData(leaf, input.data_dir, input.roots);
+  for (const SplitFound& split : splits) missing->Add(leaf.name, split);
+  if (sound && checks.look != nullptr && CanLook(leaf, runs_code, splits))
+    check([&] { LookAtTask(leaf, *checks.look); });
 }
 
 // Refuses tasks and gates that would fail only when data is read, or when results are scored and
-// judged. No data is read before.
-void CheckTasks(const PreparationInput& input, const ResolvedTasks& resolved,
+// judged.
+void CheckTasks(const TaskChecks& checks, const ResolvedTasks& resolved,
                 const PreparationHooks& hooks) {
+  const PreparationInput& input = checks.input;
   hooks.doing("checking the tasks");
   ResultsInput results;
   results.groups = resolved.groups;
   Json truncated = Json::object();
   Missing missing;
   for (const LeafTask& leaf : resolved.leaves) {
-    CheckLeaf(input, leaf, &results, &missing);
+    CheckLeaf(checks, leaf, &results, &missing);
     if (input.programs_here) RequireProgramLanguages(results.tasks.back(), nullptr);
     if (results.tasks.back().output_type == "generate_until")
       truncated[leaf.name] = {{"answers", 1}, {"truncated", 0}};
@@ -261,6 +302,63 @@ Json DescribeCheckpoint(const PreparationInput& input, const PreparationHooks& h
           {"bytes", layout.total_bytes},
           {"files", layout.files.size()},
           {"shards", layout.shards}};
+}
+
+// For people: the engine of this run asks for no weights, so none need be there.
+void DescribeIfWhole(const PreparationInput& input, const PreparationHooks& hooks, Json* found) {
+  try {
+    (*found)["checkpoint"] = DescribeCheckpoint(input, hooks);
+  } catch (const Error& error) {
+    log::Debug("{}", error.what());
+  }
+}
+
+// What the checks of a run's input leave.
+struct Checked {
+  ResolvedTasks resolved;
+  PrepareOptions options;
+  std::unique_ptr<Tokenizer> tokenizer;  ///< null if the run makes no tokens
+};
+
+// Checks the checkpoint, the tokenizer, the chat template, the tasks and the gates, and throws all
+// that is wrong with them at once. `looks`: at the beginnings of data files, too.
+Checked Check(const PreparationInput& input, const PreparationHooks& hooks, bool looks,
+              Json* found) {
+  Checked checked;
+  ProblemList problems;
+  const ReadFolder folder =
+      input.checkpoint.empty() ? ReadFolder() : ReadFolder(input.checkpoint, input.roots);
+  const bool tasks = problems.Try([&] { checked.resolved = Resolve(input, hooks); });
+  const bool whole = !input.weights || problems.Try([&] {
+    (*found)["checkpoint"] = DescribeCheckpoint(input, hooks);
+  });
+  if (!input.weights && !looks) DescribeIfWhole(input, hooks, found);
+  int64_t context = 0;
+  if (whole && input.max_length) {
+    hooks.doing("looking at the checkpoint's model");
+    problems.Try([&] {
+      try {
+        context = CheckNativeCheckpoint(folder, *input.max_length);
+      } catch (Error& error) {  // of the checkpoint, but for the setting
+        throw error.kind() == ErrorKind::kUsage ? error.AddContext(input.max_length_place) : error;
+      }
+    });
+  }
+  if (input.tokens && (!input.weights || folder.HasFile("tokenizer.json"))) {
+    hooks.doing("reading the checkpoint's tokenizer");
+    problems.Try([&] { checked.tokenizer = Tokenizer::Load(folder); });
+  }
+  const bool prompts = problems.Try([&] { checked.options = OptionsOf(input, hooks); });
+  PrepareOptions look = checked.options;
+  look.math = nullptr;  // it would start a process
+  if (tasks)
+    problems.Try([&] {
+      CheckTasks({input, looks && prompts ? &look : nullptr, context}, checked.resolved, hooks);
+    });
+  problems.ThrowIfAny();
+  const std::vector<LeafTask>& leaves = checked.resolved.leaves;
+  (*found)["programs"] = std::any_of(leaves.begin(), leaves.end(), RunsPrograms);
+  return checked;
 }
 
 Json DescribePrompts(const PromptOptions& prompts) {
@@ -303,12 +401,11 @@ Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks)
 }
 
 Json CheckInput(const PreparationInput& input, const PreparationHooks& hooks) {
-  const ResolvedTasks resolved = Resolve(input, hooks);
   Json found = {{"tasks", Json::array()}, {"groups", Json::array()}, {"checkpoint", nullptr}};
-  for (const LeafTask& leaf : resolved.leaves) found["tasks"].push_back(leaf.name);
-  for (const GroupDefinition& group : resolved.groups) found["groups"].push_back(group.name);
-  if (input.weights) found["checkpoint"] = DescribeCheckpoint(input, hooks);
-  CheckTasks(input, resolved, hooks);
+  const Checked checked = Check(input, hooks, true, &found);
+  for (const LeafTask& leaf : checked.resolved.leaves) found["tasks"].push_back(leaf.name);
+  for (const GroupDefinition& group : checked.resolved.groups)
+    found["groups"].push_back(group.name);
   return found;
 }
 
@@ -317,16 +414,16 @@ Json JudgeInput(const PreparationInput& input, const PreparationHooks& hooks) {
 }
 
 Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks) {
-  const PrepareOptions options = OptionsOf(input, hooks);
-  Json found = {{"checkpoint", DescribeCheckpoint(input, hooks)},
-                {"prompts", DescribePrompts(options.prompts)},
-                {"tasks", Json::array()}};
-  const ResolvedTasks resolved = Resolve(input, hooks);
-  CheckTasks(input, resolved, hooks);
-  const std::unique_ptr<Tokenizer> tokenizer = TokenizerForEnds(input);
-  for (const LeafTask& leaf : resolved.leaves) {
-    const TaskDefinition task = DescribeTask(leaf, options);
-    if (tokenizer != nullptr) CheckThinkEnd(leaf, task, *tokenizer);
+  Json found = {{"checkpoint", nullptr}, {"tasks", Json::array()}};
+  const Checked checked = Check(input, hooks, false, &found);
+  found["prompts"] = DescribePrompts(checked.options.prompts);
+  ProblemList problems;
+  for (const LeafTask& leaf : checked.resolved.leaves) {
+    std::optional<TaskDefinition> described;
+    if (!problems.Try([&] { described = DescribeTask(leaf, checked.options); })) continue;
+    const TaskDefinition& task = *described;
+    if (checked.tokenizer != nullptr)
+      problems.Try([&] { CheckThinkEnd(leaf, task, *checked.tokenizer); });
     found["tasks"].push_back({{"name", task.name},
                               {"output_type", task.output_type},
                               {"num_fewshot", task.num_fewshot},
@@ -336,6 +433,7 @@ Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks)
                               {"runs_code", task.unsafe_code},
                               {"judged", UsesJudge(task)}});
   }
+  problems.ThrowIfAny();
   return found;
 }
 

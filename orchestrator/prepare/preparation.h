@@ -55,9 +55,10 @@ struct PreparationHooks {
 /// Preparer. Throws Error(kUsage or kInput) for an unknown task or bad data.
 Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks);
 
-/// For PreparationInput::Work::kCheck: {"tasks": [names], "groups": [names]}, and "checkpoint" if
-/// it has complete weights: {"path", "bytes", "files", "shards"}. Throws like PrepareSuite, and
-/// like CheckGates (orchestrator/verdict/judgement.h) for the input's gates.
+/// For PreparationInput::Work::kCheck: {"tasks": [names], "groups": [names], "programs": whether
+/// programs of the model are run}, and "checkpoint" if it has complete weights: {"path", "bytes",
+/// "files", "shards"}. All that is wrong is thrown at once, as a Problems. Throws like
+/// PrepareSuite, and like CheckGates (orchestrator/verdict/judgement.h) for the input's gates.
 Json CheckInput(const PreparationInput& input, const PreparationHooks& hooks);
 
 /// For kJudge: the Judgement of JudgeResults as JSON. Throws like it.

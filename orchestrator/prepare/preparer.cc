@@ -7,6 +7,7 @@
 
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/problems.h"
 #include "evald/error.h"
 #include "orchestrator/prepare/child.h"
 #include "prepared/cache.h"
@@ -94,21 +95,24 @@ void Preparer::Run(const PreparationInput& input, const Cancelled& cancelled,
   for (int life = 1;; ++life) {
     std::string doing = "preparing";
     bool answered = false;
-    std::optional<Error> error;
+    std::vector<Error> errors;
     const ChildEnd end = RunChild(order, [&](std::string_view line) {
       const Json message = ParseJson(line, kProgram);
       const auto type = Field<std::string>(message, "type", kProgram);
       if (type == "doing") {
         doing = Field<std::string>(message, "what", kProgram);
       } else if (type == "error") {
-        error = ErrorFrom(message);
+        errors.push_back(ErrorFrom(message));
       } else {
         answered = answered || type == "found" || type == "suite";
         on_message(message);
       }
     });
-    if (error && end.why != ChildEnd::Why::kCancelled && end.why != ChildEnd::Why::kTimeout)
-      throw *error;
+    if (!errors.empty() && end.why != ChildEnd::Why::kCancelled &&
+        end.why != ChildEnd::Why::kTimeout) {
+      if (errors.size() > 1) throw Problems(std::move(errors));
+      throw Error(errors.front());
+    }
     if (answered && end.why == ChildEnd::Why::kEnded && end.signal == 0 && end.status == 0) return;
     const bool killed = end.why == ChildEnd::Why::kEnded && end.signal == SIGKILL;
     if (!killed || life > 1) ThrowEnd(end, doing, check, seconds);

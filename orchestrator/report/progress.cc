@@ -62,6 +62,12 @@ std::string TaskLine(const TaskProgress& task) {
                      Bar(share), task.generated, task.scored, task.documents, task.headline);
 }
 
+// What is being waited for, and how long that may take yet.
+std::string Notice(const ProgressSnapshot& snapshot) {
+  if (snapshot.notice_s < 0) return snapshot.notice;
+  return fmt::format("{} (about {} more)", snapshot.notice, HumanSeconds(snapshot.notice_s));
+}
+
 }  // namespace
 
 std::vector<std::string> RenderProgress(const ProgressSnapshot& snapshot, int columns, int rows) {
@@ -96,7 +102,7 @@ std::vector<std::string> RenderProgress(const ProgressSnapshot& snapshot, int co
     last += fmt::format("; tasks: {} done, {} under way, {} waiting", done, active.size(), waiting);
   }
   lines.push_back(Fit(last, columns));
-  if (!snapshot.notice.empty()) lines.push_back(Fit("  " + snapshot.notice, columns));
+  if (!snapshot.notice.empty()) lines.push_back(Fit("  " + Notice(snapshot), columns));
   return lines;
 }
 
@@ -158,7 +164,7 @@ void ProgressDisplay::PrintLine(const ProgressSnapshot& snapshot, bool last) {
   if (parts.empty()) return;  // the run has not begun
   next_line_at_s_ = snapshot.elapsed_s + kLineEverySeconds;
   noticed_ = snapshot.notice;
-  if (!snapshot.notice.empty()) parts.push_back(snapshot.notice);
+  if (!snapshot.notice.empty()) parts.push_back(Notice(snapshot));
   Print(stderr, "evald: {:>8}  {}\n", HumanSeconds(snapshot.elapsed_s), Join(parts, ", "));
 }
 

@@ -30,6 +30,7 @@ struct ProgressSnapshot {
   std::vector<PhaseProgress> phases;
   std::vector<TaskProgress> tasks;
   std::string notice = {};  ///< in place of the time left: what is being waited for
+  double notice_s = -1;     ///< how long that may take yet; -1: not known
 };
 
 /// Shows progress on standard error: on a terminal a block of bars that is redrawn in place,

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "orchestrator/prepare/preparer.h"
+#include "orchestrator/run/causes.h"
 #include "orchestrator/run/evaluation_scheduling.h"
 #include "orchestrator/run/run_results.h"
 #include "orchestrator/run/wire_id.h"
@@ -300,6 +301,13 @@ ProgressSnapshot Evaluation::Progress() const {
     generate.note = fmt::format("{:.1f} documents/s", snapshot.documents_per_s);
     snapshot.remaining_s = static_cast<double>(documents - generated) / snapshot.documents_per_s;
   }
+  if (draining_ && snapshot.documents_per_s > 0) {
+    int64_t begun = 0;
+    for (const int64_t of_task : under_way) begun += of_task;
+    snapshot.notice_s =
+        static_cast<double>(std::max<int64_t>(0, machine_.leased_documents() - begun)) /
+        snapshot.documents_per_s;
+  }
   if (!waiting_.empty()) generate.note = "waits for " + waiting_;
   snapshot.phases.push_back(std::move(generate));
   snapshot.phases.push_back({"score", scored, documents, false, ""});
@@ -321,8 +329,7 @@ RunEnding Evaluation::TakeEnding() {
   if (preparation_thread_.joinable()) preparation_thread_.join();
   std::vector<std::string> problems;
   if (failure_) problems.push_back(failure_->text);
-  for (const Missing& missing : machine_.missing())
-    problems.push_back(missing.what + ": " + missing.cause);
+  for (std::string& line : ByCause(machine_.missing())) problems.push_back(std::move(line));
   for (const auto& [task, why] : not_aggregated_)
     problems.push_back("task " + machine_.tasks()[task].name + ": " + why);
   ending_ = ending_taken_ = true;

@@ -276,7 +276,9 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void OnProgress(const std::string& worker, const protocol::Progress& progress);
   void OnShortened(const std::string& worker, const protocol::Shortened& shortened);
   std::optional<double> OnTrialDone(const std::string& worker, const protocol::TrialDone& done);
-  void OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed);
+  void OnTrialFailed(const std::string& worker, const protocol::TrialFailed& told);
+  std::string InUsersWords(std::string message) const;
+  void WarnOnce(const std::string& what, const std::string& cause);
   void OnJobDone(const std::string& metric_process, const protocol::JobDone& done);
   std::vector<int64_t> NoteUnscored(const std::string& metric_process, const MetricJob& job,
                                     const protocol::JobDone& done);
@@ -351,6 +353,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   std::vector<std::pair<std::string, HeldTrial>> dropped_leases_;  // taken back by the run
   HostDoubts doubts_;
   std::set<std::string> ignored_;  // processes that had a message ignored
+  static constexpr size_t kCausesMax = 100;
+  std::set<std::string> warned_;  ///< CauseKey of what was said, at most kCausesMax
   int files_lost_ = 0;  // reported files that were not sound, from hosts whose failures count
   std::map<std::string, Json> generation_;  // by task: the generation settings in force
   Json isolation_;

@@ -254,15 +254,16 @@ void Evaluation::Tell(const FleetNews& news) {
 }
 
 void Evaluation::On(const order::TellRefused& refused) {
-  const HostDoubts::Refusal refusal{"load", ErrorKind::kInput,
-                                    fmt::format("worker {}: {}", refused.worker, refused.why)};
+  const HostDoubts::Refusal refusal{
+      "load", refused.lasting ? ErrorKind::kInfrastructure : ErrorKind::kInput,
+      fmt::format("worker {}: {}", refused.worker, InUsersWords(refused.why))};
   if (!ending_ && Believed(refused.worker, refusal)) CarryOut(refusal);
 }
 
 void Evaluation::On(const order::TellVain& vain) {
   const char* what = fingerprint_.empty() ? "the engine" : "the checkpoint";
   Fail(ErrorKind::kInfrastructure,
-       fmt::format("no worker survives loading {}: {}", what, vain.why));
+       fmt::format("no worker survives loading {}: {}", what, InUsersWords(vain.why)));
 }
 
 void Evaluation::On(const order::TellWorkerLost& lost) {

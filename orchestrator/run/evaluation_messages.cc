@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "orchestrator/run/causes.h"
 #include "orchestrator/run/evaluation_scheduling.h"
 #include "orchestrator/run/reported_file.h"
 #include "orchestrator/run/wire_id.h"
@@ -211,13 +212,34 @@ std::optional<double> Evaluation::OnTrialDone(const std::string& worker,
   return std::min(done.device_seconds, most_s);
 }
 
-void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed) {
+// What a worker says of a file of the staged checkpoint, with the path that the user knows.
+std::string Evaluation::InUsersWords(std::string message) const {
+  if (!staged_ || config_.checkpoint.empty()) return message;
+  const std::string staged = staged_->directory().string(), own = config_.checkpoint.string();
+  for (size_t at = message.find(staged); at != std::string::npos;
+       at = message.find(staged, at + own.size()))
+    message.replace(at, staged.size(), own);
+  return message;
+}
+
+// One cause is one line, however many trials or jobs it stops; the run's end says how many.
+void Evaluation::WarnOnce(const std::string& what, const std::string& cause) {
+  if (warned_.size() < kCausesMax && warned_.insert(CauseKey(cause)).second) {
+    log::Warn("{}: {}", what, cause);
+  } else {
+    log::Debug("{}: {}", what, cause);
+  }
+}
+
+void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialFailed& told) {
   if (ending_) return;
+  protocol::TrialFailed failed = told;
+  failed.message = InUsersWords(std::move(failed.message));
   const int64_t trial = IdOfWireId(failed.trial);
   if (!machine_.trials().Holds(processes_.Of(worker), trial, failed.attempt)) {
     return Ignore(worker, fmt::format("the failure of trial {}", trial));
   }
-  log::Warn("worker {}: trial {} failed: {}", worker, trial, failed.message);
+  WarnOnce(fmt::format("worker {}: trial {} failed", worker, trial), failed.message);
   const auto task = task_index_.find(failed.task);
   const bool of_task = !failed.retry && task != task_index_.end();
   if (of_task &&
@@ -316,7 +338,7 @@ void Evaluation::OnJobFailed(const std::string& metric_process, const protocol::
   } else {
     machine_.JobGivenBack(processes_.Of(metric_process), job, failed.attempt);
   }
-  log::Warn("metric process {}: job {} failed: {}", metric_process, job, failed.message);
+  WarnOnce(fmt::format("metric process {}: job {} failed", metric_process, job), failed.message);
   CheckEnd();
 }
 

@@ -143,7 +143,12 @@ std::optional<Json> RunDirectory::ReadRecord(const fs::path& directory) {
 
 RunDirectory RunDirectory::Create(const EvalConfig& config) {
   RunDirectory run;
-  MakeDirectories(config.output_dir);
+  try {
+    MakeDirectories(config.output_dir);
+  } catch (const Error& e) {
+    throw Error(e.kind(), fmt::format("{}: key 'output.dir': {}", config.called, e.message()),
+                e.remedy());
+  }
   const std::string base = config.run_name.empty()
                                ? fmt::format("{}-{}", Slug(config.name), Timestamp())
                                : config.run_name;

@@ -240,6 +240,17 @@ std::vector<int64_t> RunMachine::under_way() const {
   return documents;
 }
 
+int64_t RunMachine::leased_documents() const {
+  int64_t documents = 0;
+  trials_.ForEach([&](int64_t number, const TrialState& trial) {
+    if (!trials_table_.leased(number) || trial.backup) return;
+    for (const SliceState& slice : trial.slices) {
+      if (!slice.reported) documents += slice.documents.size();
+    }
+  });
+  return documents;
+}
+
 int64_t RunMachine::generated(size_t task) const { return tasks_.at(task).generated_count; }
 int64_t RunMachine::scored(size_t task) const { return tasks_.at(task).scored_count; }
 

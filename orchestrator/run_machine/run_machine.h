@@ -270,6 +270,8 @@ class RunMachine {
   int64_t generated(size_t task) const;
   /// Documents by task that workers report as done and that are not committed yet; for people.
   std::vector<int64_t> under_way() const;
+  /// Documents of leased trials that are not committed, those under way included.
+  int64_t leased_documents() const;
   int64_t scored(size_t task) const;
   bool task_finished(size_t task) const { return scored(task) == specs_.at(task).documents; }
   /// Whether there is no file of an earlier process to salvage from for the task.

@@ -103,7 +103,8 @@ void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& mess
     OnProgress(id, *progress);
   } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message);
              failed && failed->trial < 0) {
-    machine_.Heard(id, news::Failed{failed->message, failed->retry, failed->device}, now);
+    machine_.Heard(
+        id, news::Failed{failed->message, failed->retry, failed->device, failed->lasting}, now);
   } else {
     OnTrialMessage(id, message);
   }

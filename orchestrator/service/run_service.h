@@ -21,6 +21,7 @@ struct Submission {
   std::string yaml;              ///< the text of an eval.yaml, or JSON
   std::filesystem::path base;    ///< folder that its relative paths start from
   std::vector<std::string> set;  ///< "key.path=value" overrides
+  std::string file;              ///< the name of the eval.yaml in messages; "": as it seems fit
   /// The user whose share of the devices the run counts against; "": nobody
   std::string user;
   int priority = 0;             ///< -100 to 100; higher goes first

@@ -98,6 +98,7 @@ EvalConfig Service::Parse(const Submission& submission, EvalOverrides::Folders f
   overrides.task_code = options_.task_code;
   overrides.folders = folders;
   if (submission.base.empty()) overrides.called = kSubmitted;
+  if (!submission.file.empty()) overrides.called = submission.file;
   EvalConfig config = ParseEvalConfig(submission.yaml, base / kFileName, overrides);
   CheckEngineIsAllowed(config.engine, options_.engines);
   CheckJudgesAreAllowed(config, options_.engines);
@@ -119,7 +120,11 @@ EvalConfig Service::ReadSubmission(const Submission& submission, bool weights,
   CheckPaths(config);
   CheckJudgeKeys(config);
   PreparationInput input = InputOf(config, PreparationInput::Work::kCheck);
-  input.weights = input.weights && weights;
+  if (!weights) {  // a watch: the checkpoints are yet to come
+    input.weights = input.tokens = false;
+    input.max_length.reset();
+    input.prompts = {};
+  }
   // Reports now what is wrong with a task or a checkpoint. A service that stops takes no
   // submission.
   Preparer(options_.binaries).Ask(input, [&] {

@@ -5,9 +5,11 @@
 namespace evald {
 
 Json ToJson(const Submission& submission) {
-  return {{"yaml", submission.yaml},         {"base", submission.base.string()},
-          {"set", submission.set},           {"user", submission.user},
-          {"priority", submission.priority}, {"idempotency_key", submission.idempotency_key}};
+  Json json = {{"yaml", submission.yaml},         {"base", submission.base.string()},
+               {"set", submission.set},           {"user", submission.user},
+               {"priority", submission.priority}, {"idempotency_key", submission.idempotency_key}};
+  if (!submission.file.empty()) json["file"] = submission.file;
+  return json;
 }
 
 Submission SubmissionFromJson(const Json& json, const std::string& where) {
@@ -15,6 +17,7 @@ Submission SubmissionFromJson(const Json& json, const std::string& where) {
   submission.yaml = Field<std::string>(json, "yaml", where);
   submission.base = Field<std::string>(json, "base", where);
   submission.set = Field<std::vector<std::string>>(json, "set", where);
+  submission.file = FieldOr<std::string>(json, "file", "", where);
   submission.user = FieldOr<std::string>(json, "user", "", where);
   submission.priority = FieldOr<int>(json, "priority", 0, where);
   submission.idempotency_key = FieldOr<std::string>(json, "idempotency_key", "", where);

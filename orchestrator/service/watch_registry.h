@@ -25,7 +25,8 @@ struct WatchDefinition {
   double settle_s = 5;                ///< without a marker: seconds without a change of any file
   double poll_s = 5;
   std::string user;
-  int priority = 0;  ///< of its runs, -100 to 100
+  int priority = 0;       ///< of its runs, -100 to 100
+  std::string file = {};  ///< the name of the eval.yaml in messages; not kept
 };
 
 /// The answer to a registration.

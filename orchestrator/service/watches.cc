@@ -56,6 +56,7 @@ Submission SubmissionOf(const WatchDefinition& watch) {
   submission.yaml = watch.yaml;
   submission.base = watch.base;
   submission.set = watch.set;
+  submission.file = watch.file;
   submission.user = watch.user;
   submission.priority = watch.priority;
   return submission;

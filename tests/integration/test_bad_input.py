@@ -306,7 +306,7 @@ class Logs(Service):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertRegex(done.stderr, "own: this is a run's folder.*lie in .*own/logs")
         done = self.evald("logs", "nothing.log", "--server", self.url)
-        self.assertIn("there is no such log", done.stderr)
+        self.assertIn("there is no log 'nothing.log'", done.stderr)
 
 
 class Disk(EvaldCase):

@@ -515,7 +515,7 @@ class Service(ServiceCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn(f"resumed {run['id']}", done.stderr)
         self.check(expected, self.run_of(run))
-        for arguments, status, said in ((["--resume", run["id"]], 2, "nothing to resume"), (["--resume", "none"], 2, "no run has this id"),
+        for arguments, status, said in ((["--resume", run["id"]], 2, "nothing to resume"), (["--resume", "none"], 2, "no run has the id 'none'"),
                                         ([], 2, "eval.yaml is missing"), (["--resume", run["id"], self.folder / "serve.yaml"], 2, "its own")):
             done = self.evald("submit", *arguments, "--server", self.url)
             self.assertEqual(done.returncode, status, done)

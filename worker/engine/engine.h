@@ -18,6 +18,13 @@
 
 namespace evald {
 
+/// An error of the host or of a server that another try would not mend.
+class LastingError : public Error {
+ public:
+  LastingError(const std::string& message, const std::string& remedy)
+      : Error(ErrorKind::kInfrastructure, message, remedy) {}
+};
+
 /// A finished request: the `tag` of its submission, and its answer, or the reason why it can never
 /// have one.
 struct Finished {
@@ -105,6 +112,10 @@ class Engine {
 
   /// The progress of the Load under way. Any thread may call it.
   virtual LoadProgress Loading() const { return {}; }
+
+  /// Throws Error(kInput) if a program that the engine starts is not on this host, so that it is
+  /// said before anything is staged.
+  virtual void RequirePrograms() const {}
 
   /// Why this engine can answer nothing any more, for example because its device is lost or a
   /// kernel failed. Known after an exception from Load or Step. Its process must end.

@@ -140,15 +140,27 @@ ModelConfig ParseModelConfig(const Json& json, const std::string& where) {
   return config;
 }
 
-ModelConfig ReadModelConfig(const std::filesystem::path& directory) {
-  const std::filesystem::path path = directory / "config.json";
-  const std::string text = ReadFile(path);
+ModelConfig ReadModelConfig(const ReadFolder& folder) {
+  const std::filesystem::path path = folder / "config.json";
+  const std::string text = folder.Read("config.json");
   if (text.starts_with("\xef\xbb\xbf")) {  // Python's json accepts none
     throw Error(ErrorKind::kInput, fmt::format("{}: begins with a byte order mark", path.string()),
                 "save the file as UTF-8 without one");
   }
   const Json json = ParseJson(text, path.string());
   return ParseModelConfig(json, path.string());
+}
+
+int64_t ContextOf(const ModelConfig& config, int64_t max_length, const std::string& directory) {
+  if (max_length > config.context) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("found {}, expected at most {} (the context length of {}{})",
+                            max_length, config.context, directory,
+                            config.rope.type == RopeType::kDynamic
+                                ? "; rope scaling 'dynamic' is not served beyond it"
+                                : ""));
+  }
+  return max_length > 0 ? max_length : config.context;
 }
 
 }  // namespace evald::native

@@ -2,11 +2,11 @@
 
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/read_roots.h"
 #include "evald/json.h"
 #include "worker/native/activation.h"
 
@@ -115,16 +115,21 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
-/// Reads `directory`/config.json. Accepts the keys of files on the Hugging Face hub today
+/// Reads config.json of a checkpoint. Accepts the keys of files on the Hugging Face hub today
 /// (rope_theta, rope_scaling) and those of transformers 5 (rope_parameters). A missing key gets the
 /// default of the family's configuration class in transformers.
 ///
 /// Throws Error(kInput) if a size is absent, not positive, enormous or contradicts another, or if
 /// the architecture, activation, rope scaling or quantisation is not supported. The error names the
 /// file, the key, the value found and the value expected.
-ModelConfig ReadModelConfig(const std::filesystem::path& directory);
+ModelConfig ReadModelConfig(const ReadFolder& folder);
 
-/// The same from parsed JSON. `where` names the file in errors.
+/// The context length in tokens: `max_length`, the engine's setting, or if that is 0 the
+/// checkpoint's. Throws Error(kUsage) for a max_length beyond the checkpoint's. `directory` names
+/// the checkpoint in errors.
+int64_t ContextOf(const ModelConfig& config, int64_t max_length, const std::string& directory);
+
+/// The same as ReadModelConfig, from parsed JSON. `where` names the file in errors.
 ModelConfig ParseModelConfig(const Json& json, const std::string& where);
 
 }  // namespace evald::native

@@ -12,7 +12,10 @@ namespace evald::native {
 
 ConfigReader::ConfigReader(const Json& json, std::string where)
     : json_(json), where_(std::move(where)) {
-  if (!json.is_object()) throw Error(ErrorKind::kInput, where_ + ": found no JSON object");
+  if (!json.is_object()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: found {}, expected an object", where_, json.type_name()));
+  }
 }
 
 bool ConfigReader::Has(const std::string& key) const {

@@ -39,16 +39,11 @@ struct Checkpoint {
   }
 
   int MaxLength(const std::filesystem::path& directory, const NativeSettings& settings) const {
-    if (settings.max_length > config.context) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("engine 'native': max_length: found {}, expected at most {} "
-                              "(the context length of {}{})",
-                              settings.max_length, config.context, directory.string(),
-                              config.rope.type == RopeType::kDynamic
-                                  ? "; rope scaling 'dynamic' is not served beyond it"
-                                  : ""));
+    try {
+      return static_cast<int>(ContextOf(config, settings.max_length, directory.string()));
+    } catch (Error& error) {
+      throw error.AddContext("engine 'native': max_length");
     }
-    return settings.max_length > 0 ? settings.max_length : static_cast<int>(config.context);
   }
 
   ModelConfig config;

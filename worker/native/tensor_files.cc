@@ -1,9 +1,10 @@
 #include "worker/native/tensor_files.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -30,22 +31,24 @@ WeightType TypeOf(Dtype dtype, const std::string& file, const std::string& tenso
 
 }  // namespace
 
-TensorFiles::TensorFiles(const std::filesystem::path& directory, Contents contents)
-    : directory_(directory.string()), contents_(contents), lease_(directory) {
-  const CheckpointLayout layout = ReadCheckpointLayout(directory);
+TensorFiles::TensorFiles(const ReadFolder& folder, Contents contents)
+    : directory_(folder.path().string()), contents_(contents) {
+  if (contents != Contents::kHeaders) lease_ = StagedLease(folder.path());
+  const CheckpointLayout layout = ReadCheckpointLayout(folder);
   CheckShards(layout);
   names_ = layout.shards;
   shards_.reserve(layout.shards.size());
   for (const std::string& name : layout.shards) {
-    const std::filesystem::path path = directory / name;
-    UniqueFd open(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    MappedFile mapped(open, path);
-    shards_.push_back(
-        {path.string(), std::move(open), std::move(mapped), ReadSafetensorsHeader(path)});
+    const std::filesystem::path path = folder / name;
+    UniqueFd open = folder.OpenFile(name);
+    std::optional<MappedFile> mapped;
+    if (contents != Contents::kHeaders) mapped.emplace(open, path);
+    SafetensorsHeader header = ReadSafetensorsHeader(open, path);
+    shards_.push_back({path.string(), std::move(open), std::move(mapped), std::move(header)});
     const Shard& shard = shards_.back();
-    if (shard.file.size() != shard.header.file_bytes) {
+    if (shard.file && shard.file->size() != shard.header.file_bytes) {
       throw Error(ErrorKind::kInput, fmt::format("{}: found {} bytes, expected {}", shard.name,
-                                                 shard.file.size(), shard.header.file_bytes));
+                                                 shard.file->size(), shard.header.file_bytes));
     }
     for (const auto& [tensor, info] : shard.header.tensors) {
       const auto [other, fresh] = tensors_.insert({tensor, {&info, shards_.size() - 1}});
@@ -71,21 +74,39 @@ TensorFiles::Located TensorFiles::Take(const std::string& name, const std::vecto
                             shards_[found.shard].name, name, fmt::join(found.info->shape, ", "),
                             fmt::join(shape, ", ")));
   }
+  if (contents_ == Contents::kHeaders) taken_[name] = found;
   return found;
+}
+
+const char* TensorFiles::DataOf(const Located& found) const {
+  const Shard& shard = shards_[found.shard];
+  return shard.file ? shard.file->data() + found.info->begin : nullptr;
+}
+
+bool TensorFiles::BeginAlike(const std::string& one, const std::string& other) const {
+  constexpr size_t kGlanceBytes = 64 << 10;
+  const auto beginning = [&](const std::string& name) {
+    const Located& found = taken_.at(name);
+    std::string bytes(std::min<uint64_t>(kGlanceBytes, found.info->bytes), '\0');
+    const ssize_t got = ::pread(shards_[found.shard].open.get(), bytes.data(), bytes.size(),
+                                static_cast<off_t>(found.info->begin));
+    bytes.resize(static_cast<size_t>(std::max<ssize_t>(0, got)));
+    return bytes;
+  };
+  return taken_.at(one).info->dtype == taken_.at(other).info->dtype &&
+         beginning(one) == beginning(other);
 }
 
 Matrix TensorFiles::TakeMatrix(const std::string& name, int64_t rows, int64_t columns) {
   const Located found = Take(name, {rows, columns});
   const Shard& shard = shards_[found.shard];
-  return {shard.file.data() + found.info->begin, TypeOf(found.info->dtype, shard.name, name), rows,
-          columns};
+  return {DataOf(found), TypeOf(found.info->dtype, shard.name, name), rows, columns};
 }
 
 std::vector<float> TensorFiles::TakeVector(const std::string& name, int64_t size) {
   const Located found = Take(name, {size});
   const Shard& shard = shards_[found.shard];
-  const Matrix source = {shard.file.data() + found.info->begin,
-                         TypeOf(found.info->dtype, shard.name, name), 1, size};
+  const Matrix source = {DataOf(found), TypeOf(found.info->dtype, shard.name, name), 1, size};
   std::vector<float> values(static_cast<size_t>(size));
   if (contents_ == Contents::kThere) {
     PortableKernels().widen(source.data, source.type, size, values.data());
@@ -96,9 +117,9 @@ std::vector<float> TensorFiles::TakeVector(const std::string& name, int64_t size
 
 TensorFiles::Place TensorFiles::PlaceOf(const char* data) const {
   for (size_t i = 0; i < shards_.size(); ++i) {
-    const MappedFile& file = shards_[i].file;
-    if (data >= file.data() && data < file.data() + file.size()) {
-      return {i, static_cast<uint64_t>(data - file.data())};
+    const std::optional<MappedFile>& file = shards_[i].file;
+    if (file && data >= file->data() && data < file->data() + file->size()) {
+      return {i, static_cast<uint64_t>(data - file->data())};
     }
   }
   throw Error(ErrorKind::kInternal, "an address that lies in none of the mapped files");
@@ -126,7 +147,7 @@ void TensorFiles::CheckNothingLeft(
 
 uint64_t TensorFiles::mapped_bytes() const {
   uint64_t bytes = 0;
-  for (const Shard& shard : shards_) bytes += shard.file.size();
+  for (const Shard& shard : shards_) bytes += shard.file ? shard.file->size() : 0;
   return bytes;
 }
 

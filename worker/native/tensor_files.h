@@ -3,11 +3,13 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/file.h"
+#include "base/read_roots.h"
 #include "checkpoint/lease.h"
 #include "checkpoint/safetensors.h"
 #include "worker/native/kernels.h"
@@ -26,9 +28,12 @@ struct Matrix {
   }
 };
 
-/// Whether the whole checkpoint can be read, or only its headers, since it is being staged and the
-/// rest comes meanwhile (checkpoint/landed.h).
-enum class Contents { kThere, kComing };
+/// What of a checkpoint is read.
+enum class Contents {
+  kThere,   ///< all of it
+  kComing,  ///< the headers: it is being staged, and the rest comes meanwhile (checkpoint/landed.h)
+  kHeaders,  ///< the headers, and nothing is mapped: it is only checked, where its owner keeps it
+};
 
 /// The treatment of a tensor that nobody took: an error, a line in the log, or nothing.
 enum class PassedOver { kNo, kWithAWord, kSilently };
@@ -39,14 +44,13 @@ enum class PassedOver { kNo, kWithAWord, kSilently };
 class TensorFiles {
  public:
   /// Throws Error(kInput) for a broken or missing shard.
-  explicit TensorFiles(const std::filesystem::path& directory,
-                       Contents contents = Contents::kThere);
+  explicit TensorFiles(const ReadFolder& folder, Contents contents = Contents::kThere);
 
   bool Has(const std::string& name) const { return tensors_.count(name) > 0; }
   /// Both throw Error(kInput) for a tensor that is missing, of another shape, or of a dtype other
   /// than bf16, fp16 or fp32, naming file, tensor, found and expected.
   Matrix TakeMatrix(const std::string& name, int64_t rows, int64_t columns);
-  /// Widened to fp32; zeros if the contents are still coming.
+  /// Widened to fp32; zeros unless the contents are there.
   std::vector<float> TakeVector(const std::string& name, int64_t size);
   /// Throws Error(kInput) naming a tensor that was not taken, unless `passed_over` says otherwise.
   /// The log names those with kWithAWord. `description` names the model in the error.
@@ -55,6 +59,9 @@ class TensorFiles {
 
   const std::string& directory() const { return directory_; }
   uint64_t mapped_bytes() const;
+  /// Whether two tensors that were taken have the same bytes at their beginnings, as far as a
+  /// glance goes. With kHeaders only.
+  bool BeginAlike(const std::string& one, const std::string& other) const;
 
   /// The stored values of a vector of TakeVector, by its data().
   const Matrix& SourceOf(const float* values) const { return vectors_.at(values); }
@@ -78,7 +85,7 @@ class TensorFiles {
   struct Shard {
     std::string name;  ///< the whole path, for errors
     UniqueFd open;
-    MappedFile file;
+    std::optional<MappedFile> file;  ///< absent with kHeaders
     SafetensorsHeader header;
   };
   struct Located {
@@ -87,6 +94,7 @@ class TensorFiles {
   };
 
   Located Take(const std::string& name, const std::vector<int64_t>& shape);
+  const char* DataOf(const Located& found) const;
 
   std::string directory_;
   Contents contents_;
@@ -95,6 +103,7 @@ class TensorFiles {
   std::vector<Shard> shards_;
   std::unordered_map<const float*, Matrix> vectors_;
   std::map<std::string, Located> tensors_;  ///< tensors not taken yet
+  std::map<std::string, Located> taken_;    ///< with kHeaders
 };
 
 }  // namespace evald::native

@@ -56,9 +56,8 @@ int64_t Linear::outputs() const {
   return sum;
 }
 
-ModelWeights::ModelWeights(const std::filesystem::path& directory, const ModelConfig& config,
-                           Contents contents)
-    : files_(directory, contents) {
+ModelWeights::ModelWeights(const ReadFolder& folder, const ModelConfig& config, Contents contents)
+    : files_(folder, contents) {
   const TensorNames& names = config.family->names;
   embedding_ = files_.TakeMatrix(std::string(names.embedding) + ".weight", config.vocab_size,
                                  config.hidden_size);
@@ -175,9 +174,14 @@ void ModelWeights::TakeHead(const ModelConfig& config, Contents contents) {
     head_ = Take({name}, {config.vocab_size}, config.hidden_size, false);
   }
   if (!config.tied_embeddings) return;
-  if (present && contents == Contents::kThere) {
+  if (present && contents != Contents::kComing) {
     const Matrix& own = head_.parts.front().matrix;
-    if (own.type != embedding_.type || std::memcmp(own.data, embedding_.data, own.bytes()) != 0) {
+    const bool alike =
+        contents == Contents::kHeaders
+            ? files_.BeginAlike(name + ".weight", std::string(names.embedding) + ".weight")
+            : own.type == embedding_.type &&
+                  std::memcmp(own.data, embedding_.data, own.bytes()) == 0;
+    if (!alike) {
       throw Error(
           ErrorKind::kInput,
           fmt::format("{}: config.json says tie_word_embeddings, but tensor '{}.weight' is "

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <vector>
 
 #include "worker/native/config.h"
@@ -50,8 +49,9 @@ class ModelWeights {
  public:
   /// Throws Error(kInput) for a broken shard, and for a tensor that is missing, unknown, of another
   /// shape, or of a dtype other than bf16, fp16 or fp32, naming file, tensor, found and expected.
-  /// With kComing the values of norms and biases stay zero, and only headers are read.
-  ModelWeights(const std::filesystem::path& directory, const ModelConfig& config,
+  /// With kComing and kHeaders the values of norms and biases stay zero, and only headers are read.
+  /// With kHeaders the weights are for nothing else than this check.
+  ModelWeights(const ReadFolder& folder, const ModelConfig& config,
                Contents contents = Contents::kThere);
 
   const Matrix& embedding() const { return embedding_; }

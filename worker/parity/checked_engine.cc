@@ -29,6 +29,7 @@ class CheckedEngine : public Engine {
     info.parity = verdict_;
     return info;
   }
+  void RequirePrograms() const override { engine_->RequirePrograms(); }
   void Load(const std::filesystem::path& directory) override;
   void Follow(const std::filesystem::path& staging) override { engine_->Follow(staging); }
   void Submit(uint64_t tag, Request request) override { engine_->Submit(tag, std::move(request)); }

@@ -81,7 +81,10 @@ std::string Server::LogTail() const {
   std::string tail = process_->LogTail();
   if (tail.size() > kTailShown)
     tail = "…" + ReplaceInvalidUtf8(tail.substr(tail.size() - kTailShown));
-  return tail.empty() ? "; it printed nothing" : "; its log ends:\n" + tail;
+  std::string line;
+  for (const std::string& part : Split(Trim(tail), '\n'))
+    line += (line.empty() ? "" : " | ") + std::string(Trim(part));
+  return line.empty() ? "; it printed nothing" : "; its log ends: " + line;
 }
 
 void Server::Start(const std::filesystem::path& checkpoint) {
@@ -162,6 +165,11 @@ void Server::RequireProgram(const Launch& launch) const {
               dialect_->Install() + "; or name it with `command`");
 }
 
+void Server::RequireProgram() const {
+  if (!starts()) return;
+  RequireProgram(dialect_->LaunchOf(options_, LaunchSetup()));
+}
+
 void Server::StartProcess() {
   url_ = options_.base_url;
   facts_ = {};
@@ -192,10 +200,16 @@ void Server::StartProcess() {
 void Server::ThrowEnded() {
   const std::string reason = dialect_->Reason(process_->LogTail());
   const bool missing = reason.find("No module named") != std::string::npos;
-  throw Error(missing ? ErrorKind::kInput : ErrorKind::kInfrastructure,
-              fmt::format("the server '{}' ended before it was ready ({}){}", program_,
-                          process_->ending(), reason.empty() ? LogTail() : ": " + reason),
-              missing ? dialect_->Install() : "run its command by hand to see why");
+  const std::string what =
+      fmt::format("the server '{}' ended before it was ready ({}){}", program_, process_->ending(),
+                  reason.empty() ? LogTail() : ": " + reason);
+  if (missing) throw Error(ErrorKind::kInput, what, dialect_->Install());
+  const std::string remedy = "run its command by hand to see why";
+  // As a shell says that there is no such program, or that it cannot be run
+  const bool unusable =
+      process_->ending() == "exit status 127" || process_->ending() == "exit status 126";
+  if (unusable) throw LastingError(what, remedy);
+  throw Error(ErrorKind::kInfrastructure, what, remedy);
 }
 
 void Server::WaitUntilHealthy() {
@@ -205,12 +219,12 @@ void Server::WaitUntilHealthy() {
   for (int asked = 0; !Healthy(&why_not); ++asked) {
     if (!alive()) ThrowEnded();
     if (Clock::now() >= deadline) {
-      throw Error(
-          ErrorKind::kInfrastructure,
-          fmt::format("{}: not ready after {:.0f} s ({}){}", socket_.empty() ? url_ : engine_,
-                      std::chrono::duration<double>(options_.ready_timeout).count(), why_not,
-                      LogTail()),
-          "check that it runs there, or raise ready_seconds");
+      const std::string what = fmt::format(
+          "{}: not ready after {:.0f} s ({}){}", socket_.empty() ? url_ : engine_,
+          std::chrono::duration<double>(options_.ready_timeout).count(), why_not, LogTail());
+      // A server that somebody else runs was given all its time.
+      if (!process_) throw LastingError(what, "check that it runs there, or raise ready_seconds");
+      throw Error(ErrorKind::kInfrastructure, what, "raise ready_seconds if it needs longer");
     }
     std::this_thread::sleep_for(ProbePause(process_ != nullptr, asked, uniform(random_)));
   }

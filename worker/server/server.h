@@ -39,6 +39,9 @@ class Server {
   /// `engine` is the engine's name in eval.yaml. Starts nothing yet.
   Server(const std::string& engine, const Options& options, ServerPlace place);
 
+  /// Throws Error(kInput) if the program of a server that is to be started is not on this host.
+  void RequireProgram() const;
+
   /// Starts (or finds) the server for the checkpoint and waits until the server reports that it is
   /// healthy. Throws Error(kInput) if the server's program is missing or too old. Throws
   /// Error(kInfrastructure), with the reason from the server's log, if the server dies or

@@ -34,6 +34,7 @@ class ServerEngine : public Engine {
       : name_(options.name), device_(options.device), serving_(options) {}
 
   EngineInfo Info() const override;
+  void RequirePrograms() const override { serving_.RequireProgram(); }
   void Load(const std::filesystem::path& directory) override { serving_.Load(directory); }
   void Submit(uint64_t tag, Request request) override;
   std::vector<Finished> Step(std::chrono::milliseconds budget) override;

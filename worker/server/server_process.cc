@@ -132,7 +132,10 @@ ServerProcess::ServerProcess(const std::vector<std::string>& command,
   }
   life_ = std::move(life.write);
   log_ = std::move(log.read);
-  reader_ = std::thread([this] { ReadLog(); });
+  reader_ = std::thread([this] {
+    ReadLog();
+    log_read_ = true;
+  });
 }
 
 ServerProcess::~ServerProcess() {
@@ -147,6 +150,8 @@ bool ServerProcess::running() {
   int status = 0;
   if (::waitpid(guardian_, &status, WNOHANG) != guardian_) return true;
   guardian_ = -1;
+  // The group is dead, so the pipe ends; the wait has an end in case a process left the group.
+  for (int i = 0; i < 100 && !log_read_; ++i) ::usleep(10'000);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   ending_ = code > 128 ? fmt::format("signal {}", code - 128) : fmt::format("exit status {}", code);
   return false;

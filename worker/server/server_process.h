@@ -29,6 +29,7 @@ class ServerProcess {
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
+  /// Once it says false, LogTail() has the server's last words.
   bool running();
   /// "exit status 1", "signal 9": how the server ended, once it no longer runs.
   std::string ending() const { return ending_; }
@@ -46,6 +47,7 @@ class ServerProcess {
   mutable std::mutex mutex_;
   std::string tail_;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> log_read_{false};  ///< all that the server printed is in tail_
   std::thread reader_;
 };
 

@@ -22,6 +22,9 @@ class Serving {
   /// Throws Error(kUsage) for wrong settings. Starts nothing.
   explicit Serving(const EngineOptions& options);
 
+  /// As Engine::RequirePrograms.
+  void RequireProgram() const { server_.RequireProgram(); }
+
   /// Exchanges the server's weights for those of the checkpoint, or starts a server. After any
   /// failure or doubt about exchanged weights, a server is started. Throws Error; Error(kInput) if
   /// a server that was just started answers otherwise than evald's own engine (worker/parity/).

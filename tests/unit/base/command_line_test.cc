@@ -80,6 +80,14 @@ TEST(CommandLine, AMistakeNamesTheCommandWhoseHelpSaysMore) {
   EXPECT_EQ(Example(&given).Refusal({"rnu"}),
             "unknown command 'rnu'; did you mean 'run'?; see 'prog --help'");
   EXPECT_EQ(Example(&given).Refusal({"--wrong"}), "unknown option '--wrong'; see 'prog --help'");
+  EXPECT_EQ(Example(&given).Refusal({"run", "a.yaml", "--limt", "3"}),
+            "unknown option '--limt'; did you mean '--limit'?; see 'prog run --help'");
+  EXPECT_EQ(Example(&given).Refusal({"run", "a.yaml", "--limt=3"}),
+            "unknown option '--limt'; did you mean '--limit'?; see 'prog run --help'");
+  EXPECT_EQ(Example(&given).Refusal({"run", "a.yaml", "b.yaml"}),
+            "unexpected argument 'b.yaml'; see 'prog run --help'");
+  EXPECT_EQ(Example(&given).Refusal({"run", "a.yaml", "--limit"}),
+            "--limit: expected a value after it; see 'prog run --help'");
   EXPECT_EQ(Example(&given).Refusal({"fail"}), "fail: one of the two; see 'prog fail --help'");
 }
 

@@ -84,7 +84,7 @@ TEST_F(ClientTest, AsksAndIsRefusedInTheServicesWords) {
   EXPECT_EQ(client.Get("/v1/runs/run-1").at("state"), "queued");
   const Error unknown = Caught([&] { client.Get("/v1/runs/none"); });
   EXPECT_EQ(unknown.kind(), ErrorKind::kUsage);
-  EXPECT_THAT(unknown.what(), HasSubstr("no run has this id"));
+  EXPECT_THAT(unknown.what(), HasSubstr("no run has the id 'none'"));
   const Error refused = Caught([&] { client.Post("/v1/runs", {{"yaml", "refuse: 1"}}); });
   EXPECT_THAT(refused.what(), HasSubstr("leave it out"));
   service_.SetReady(false);

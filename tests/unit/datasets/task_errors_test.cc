@@ -62,7 +62,7 @@ TEST(TaskErrors, KeysAndTypes) {
   EXPECT_THAT(Refusal(With("generation_kwargs: {do_sample: true, temperature: 0}\n")),
               HasSubstr("temperature of 0"));
   EXPECT_THAT(Refusal(With("metric_list: [{metric: unheard_of}]\n")),
-              HasSubstr("metric 'unheard_of' needs an aggregation"));
+              HasSubstr("the metric 'unheard_of' is not known"));
   EXPECT_THAT(
       Refusal(With("metric_list: [{metric: rouge, aggregation: mean, hf_evaluate: true}]\n")),
       HasSubstr("evaluate library"));
