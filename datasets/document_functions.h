@@ -2,24 +2,21 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 
 #include "datasets/documents.h"
 #include "evald/json.h"
-#include "python/random.h"
 
 // Functions of lm_eval's tasks that make or read documents, built in: a file for each family of
 // tasks, and the tables that name them in functions.cc. Each does what the Python function of
 // lm_eval 0.4.13 does. All throw Error(kInput) where Python raises.
 namespace evald {
 
-/// What functions of one task draw with. One for each task that is prepared.
+/// What functions of one task draw with.
 struct FunctionRandom {
-  /// The seed of Python's own generator, set before each function that makes documents.
+  /// The seed of Python's own generator, set before each function that makes documents. 0 is the
+  /// harness's.
   uint64_t seed = 0;
-  /// Generators that a module keeps from one call to the next, by the function's name.
-  std::map<std::string, PythonRandom> kept = {};
 };
 
 /// dataset.map(change): each row gets the members that `change` makes of the row, in the place of

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "datasets/document_functions.h"
+#include "python/random.h"
 #include "python/str.h"
 
 namespace evald {
@@ -48,11 +49,14 @@ void GpqaDocsWithList(Documents* documents, FunctionRandom* random) {
   ShuffleAnswers(documents, &drawn, true);
 }
 
-// gpqa/n_shot/utils.py has a generator of its own, which goes on from one split to the next.
-void GpqaDocsOfOwnGenerator(Documents* documents, FunctionRandom* random) {
+// gpqa/n_shot/utils.py has a generator of its own. The harness calls the function for the examples,
+// for the prompts and for the scores. The generator would go on from call to call, but `datasets`
+// keeps on disk what a function made of the rows, by a hash that has the generator's state. Once it
+// is there, each call finds what the first one drew, and prompts and scores fit together.
+void GpqaDocsOfOwnGenerator(Documents* documents, FunctionRandom*) {
   constexpr int64_t kSeed = 42;
-  const auto own = random->kept.try_emplace("gpqa/n_shot/utils", kSeed).first;
-  ShuffleAnswers(documents, &own->second, false);
+  PythonRandom drawn(kSeed);
+  ShuffleAnswers(documents, &drawn, false);
 }
 
 }  // namespace evald

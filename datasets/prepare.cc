@@ -39,7 +39,7 @@ namespace {
 /// Must change whenever equal task files and data give other requests than before. 2: a request's
 /// further settings are under "settings". 3: columns have types; keys and data files' hashes are
 /// SHA-256, and the files' endings count.
-constexpr int kFormatVersion = 3;
+constexpr int kFormatVersion = 4;
 
 constexpr int64_t kBatch = 1024;  // documents of one call of a function
 
@@ -310,7 +310,7 @@ class Preparation {
     code_functions_.push_back(function);
   }
 
-  // What the task's functions draw at random is decided by the task's name.
+  // What modules draw while they are imported, and aggregations, is decided by the task's name.
   uint64_t Seed() const { return std::stoull(Sha256Hex(config_.name).substr(0, 8), nullptr, 16); }
 
   template <typename Work>
@@ -385,7 +385,7 @@ class Preparation {
     if (!own && !HasDocCode()) return std::nullopt;
     if (own) Doing("running", function);
     CodeTable table = InTask([&] {
-      return task_code_->Process(function, PlainRows(documents->rows), documents->columns, Seed());
+      return task_code_->Process(function, PlainRows(documents->rows), documents->columns);
     });
     if (own) ReadTable(table, function, documents);
     return table;
@@ -475,7 +475,7 @@ class Preparation {
       table = ProcessRows(function, &out);
     } else if (IsFunction(config_.fewshot.samples, &function) &&
                !IsBuiltinSamplesFunction(function)) {
-      table = InTask([&] { return task_code_->Samples(function, Seed()); });
+      table = InTask([&] { return task_code_->Samples(function); });
       ReadTable(*table, function, &out);
     } else {
       static_cast<Documents&>(out) = Samples();
@@ -575,8 +575,8 @@ class Preparation {
   /// Functions, with their tags, that are lm_eval's own aggregations, and the names of these
   std::map<std::string, std::string> known_aggregations_;
   std::map<std::string, std::string>
-      function_names_;             ///< function -> the name that it has of itself
-  FunctionRandom random_{Seed()};  ///< of built-in functions
+      function_names_;     ///< function -> the name that it has of itself
+  FunctionRandom random_;  ///< of built-in functions
   Json code_;  ///< what they have used when they were imported (TaskCode::Used); null: there are
                ///< none
   std::map<std::string, CodeTable> made_;  ///< by custom_dataset: splits

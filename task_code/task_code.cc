@@ -326,7 +326,7 @@ CodeTable TaskCode::TableFrom(const std::string& function, const Json& answer) c
 }
 
 CodeTable TaskCode::Process(const std::string& function, const std::vector<Json>& rows,
-                            const std::vector<std::string>& columns, uint64_t seed) {
+                            const std::vector<std::string>& columns) {
   Json id;
   size_t next = 0;
   do {
@@ -341,10 +341,9 @@ CodeTable TaskCode::Process(const std::string& function, const std::vector<Json>
   } while (next < rows.size());
   if (function.empty())
     return TableFrom(function, Call("rows", {{"call", "documents"}, {"table", id}}));
-  return TableFrom(function, Call(function, {{"call", "process_docs"},
-                                             {"function", PlaceOf(function)},
-                                             {"table", id},
-                                             {"seed", seed}}));
+  return TableFrom(
+      function,
+      Call(function, {{"call", "process_docs"}, {"function", PlaceOf(function)}, {"table", id}}));
 }
 
 void TaskCode::Fetch(const std::vector<std::string>& paths) {
@@ -369,10 +368,9 @@ std::map<std::string, CodeTable> TaskCode::CustomDataset(const std::string& func
               "it gives a mapping of splits to their documents");
 }
 
-CodeTable TaskCode::Samples(const std::string& function, uint64_t seed) {
-  return TableFrom(
-      function,
-      Call(function, {{"call", "samples"}, {"function", PlaceOf(function)}, {"seed", seed}}));
+CodeTable TaskCode::Samples(const std::string& function) {
+  return TableFrom(function,
+                   Call(function, {{"call", "samples"}, {"function", PlaceOf(function)}}));
 }
 
 /// Packed values: `count` at most, and at least one.

@@ -119,9 +119,9 @@ class TaskCode {
   Json Used() const;
 
   /// Rows as a table of `columns`, changed by `function` ("" for none). The process draws with
-  /// `seed`.
+  /// the seeds with which the harness begins.
   CodeTable Process(const std::string& function, const std::vector<Json>& rows,
-                    const std::vector<std::string>& columns, uint64_t seed);
+                    const std::vector<std::string>& columns);
 
   /// Has the process ask for these files now.
   void Fetch(const std::vector<std::string>& paths);
@@ -132,8 +132,8 @@ class TaskCode {
   std::map<std::string, CodeTable> CustomDataset(const std::string& function,
                                                  const Json& arguments);
 
-  /// The documents that a function without arguments gives.
-  CodeTable Samples(const std::string& function, uint64_t seed);
+  /// The documents that a function without arguments gives. It draws like Process.
+  CodeTable Samples(const std::string& function);
 
   /// The documents [first, first + count) of a table, each as [json] or, if JSON cannot hold all of
   /// it, [json, text for the process]: as many as fit into about 1 MiB, at least one.

@@ -66,14 +66,30 @@ double NanMean(const std::vector<double>& values) {
   return PairwiseSum(present.data(), present.size()) / static_cast<double>(count);
 }
 
+// A whole number stays one, as in the harness. Of equal values Python's sort keeps the order, so
+// that 1 and 1.0 differ.
+Json MedianAsGiven(const MetricValues& values, const std::vector<double>& numbers) {
+  const double median = Median(numbers);
+  const auto below = static_cast<size_t>(
+      std::count_if(numbers.begin(), numbers.end(), [&](double one) { return one < median; }));
+  size_t equals_before = numbers.size() / 2 - below;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] != median || equals_before-- > 0) continue;
+    return values[i]->is_number_integer() ? *values[i] : NumberToScore(median);
+  }
+  return NumberToScore(median);
+}
+
 Aggregated AggregateMedian(const MetricValues& values, const Draws& draws) {
   const std::vector<double> numbers = NumbersOf(values);
   // Where Python's sort leaves NaN depends on the order of the values: a median of them says
   // nothing.
   if (std::any_of(numbers.begin(), numbers.end(), [](double one) { return std::isnan(one); }))
     return {NumberToScore(std::numeric_limits<double>::quiet_NaN()), kNoStderr};
-  if (draws.iterations < 2) return {NumberToScore(Median(numbers)), kNoStderr};
-  return Bootstrapped(Medians(numbers), numbers.size(), draws);
+  Aggregated result{MedianAsGiven(values, numbers), kNoStderr};
+  if (draws.iterations > 1)
+    result.stderr_ = Bootstrapped(Medians(numbers), numbers.size(), draws).stderr_;
+  return result;
 }
 
 }  // namespace

@@ -73,9 +73,9 @@ class Calls:
         self.tables[table][1].extend(rows)
         return {"table": table}
 
-    def do_process_docs(self, function, table, seed):
+    def do_process_docs(self, function, table):
         columns, rows = self.tables.pop(table)
-        functions.seed(seed)
+        functions.seed_as_the_harness()
         return self.kept(self.function(function)(dataset_of(rows, columns)))
 
     def do_documents(self, table):
@@ -94,8 +94,8 @@ class Calls:
         made = custom.splits_of(self.function(function), arguments, custom.Lent(self.files, tokenizer, data))
         return {"splits": {str(split): self.kept(documents) for split, documents in made.items()}}
 
-    def do_samples(self, function, seed):
-        functions.seed(seed)
+    def do_samples(self, function):
+        functions.seed_as_the_harness()
         return self.kept(self.function(function)())
 
     def do_open_table(self, data):

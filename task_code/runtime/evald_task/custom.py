@@ -5,14 +5,11 @@ import contextlib
 import io
 import json
 import os
-import random
 import sys
 import urllib.parse
 
-from . import rows
+from . import functions, rows
 
-# The harness's random_seed and numpy_random_seed, with which it begins (lm_eval/evaluator.py, simple_evaluate).
-PYTHON_SEED, NUMPY_SEED = 0, 1234
 ENDINGS = ("jsonl", "json")
 
 
@@ -92,9 +89,7 @@ def splits_of(function, arguments, lent):
     tokenizer = lent.tokenizer()
     if tokenizer:
         arguments = {**arguments, "tokenizer": tokenizer, "pretrained": tokenizer}
-    random.seed(PYTHON_SEED)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(NUMPY_SEED)
+    functions.seed_as_the_harness()
     with offline(lent):
         made = function(**arguments)
     if not hasattr(made, "items"):

@@ -54,8 +54,17 @@ def load_function(folder, name, files):
     return getattr(found, function)
 
 
-def seed(number):
+# The harness's random_seed and numpy_random_seed, with which it begins (lm_eval/evaluator.py, simple_evaluate).
+PYTHON_SEED, NUMPY_SEED = 0, 1234
+
+
+def seed(number, numpy_number=None):
     """Makes what functions draw at random the same each time: Python's generator and, if it is there, numpy's."""
     random.seed(number)
     if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(number % (1 << 32))
+        sys.modules["numpy"].random.seed((number if numpy_number is None else numpy_number) % (1 << 32))
+
+
+def seed_as_the_harness():
+    """Before a function makes documents: they are then those of a task that the harness evaluates alone."""
+    seed(PYTHON_SEED, NUMPY_SEED)

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "evald/error.h"
 #include "metrics/aggregate.h"
@@ -51,6 +53,24 @@ TEST(Median, AndItsStandardErrorAreThoseOfSortedSamples) {
           count, 2000);
       EXPECT_EQ(found.stderr_, NumberToScore(expected)) << count << " " << distinct;
     }
+  }
+}
+
+// Python's sorted([1, 0.5, 1.0, 2])[2] is 1.0, and sorted([1.0, 0.5, 1, 2])[2] is 1.
+TEST(Median, OfWholeNumbersIsAWholeNumber) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"[0, 1, 0]", "0"},
+      {"[3, 1, 2, 9007199254740993]", "3"},
+      {"[9007199254740993]", "9007199254740993"},
+      {"[1, 0.5, 1.0, 2]", "1.0"},
+      {"[1.0, 0.5, 1, 2]", "1"},
+      {"[true, true]", "1.0"}};
+  for (const auto& [given, expected] : cases) {
+    const Json values = Json::parse(given);
+    MetricValues pointers;
+    for (const Json& value : values) pointers.push_back(&value);
+    EXPECT_EQ(Aggregate("median", pointers, 0).value.dump(), expected) << given;
+    EXPECT_EQ(Aggregate("median", pointers, 100).value.dump(), expected) << given;
   }
 }
 
