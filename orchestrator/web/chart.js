@@ -6,8 +6,8 @@ import { linkTo } from './router.js';
 import { smoothed } from './series.js';
 import { niceTicks } from './ticks.js';
 
-const kWidth = 480;
-const kHeight = 250;
+const kWide = [480, 250];
+const kNarrow = [360, 230];
 const kLeft = 42;
 const kRight = 14;
 const kTop = 12;
@@ -53,6 +53,8 @@ class Chart {
   #x;
   #y;
   #range;
+  #width;
+  #height;
   #ends;
   #readout = el('p', { class: 'readout' });
   picture;
@@ -61,15 +63,16 @@ class Chart {
     this.#task = task;
     this.#lines = lines;
     this.#options = options;
+    [this.#width, this.#height] = options.narrow ? kNarrow : kWide;
     const points = lines.flatMap((line) => line.points);
     const levels = [...(options.baseline ? [options.baseline.value] : []), ...options.bounds.map((bound) => bound.value)];
     const [low, high] = this.#range = rangeOf(points, levels, options.fitted);
     const first = Math.min(...points.map((point) => point.x)), last = Math.max(...points.map((point) => point.x));
     this.#ends = [first, last];
-    this.#x = (value) => (last > first ? kLeft + ((value - first) / (last - first)) * (kWidth - kLeft - kRight) : (kLeft + kWidth - kRight) / 2);
-    this.#y = (value) => kHeight - kBottom - ((Math.min(high, Math.max(low, value)) - low) / (high - low)) * (kHeight - kTop - kBottom);
+    this.#x = (value) => (last > first ? kLeft + ((value - first) / (last - first)) * (this.#width - kLeft - kRight) : (kLeft + this.#width - kRight) / 2);
+    this.#y = (value) => this.#height - kBottom - ((Math.min(high, Math.max(low, value)) - low) / (high - low)) * (this.#height - kTop - kBottom);
     const title = freshId('title'), desc = freshId('desc');
-    this.picture = svg('svg', { class: 'chart', viewBox: `0 0 ${kWidth} ${kHeight}`, role: 'group', 'aria-labelledby': title, 'aria-describedby': desc },
+    this.picture = svg('svg', { class: 'chart', viewBox: `0 0 ${this.#width} ${this.#height}`, role: 'group', 'aria-labelledby': title, 'aria-describedby': desc },
       svg('title', { id: title }, `${task} over training`), svg('desc', { id: desc }, describe(lines)));
     this.#drawAxes(points);
     this.#drawLevels();
@@ -99,7 +102,7 @@ class Chart {
     const [low, high] = this.#range;
     const text = (attributes, words) => svg('text', { 'aria-hidden': 'true', ...attributes }, words);
     for (const tick of niceTicks(low, high, 4)) {
-      this.picture.append(svg('line', { class: 'grid', x1: kLeft, x2: kWidth - kRight, y1: this.#y(tick), y2: this.#y(tick) }),
+      this.picture.append(svg('line', { class: 'grid', x1: kLeft, x2: this.#width - kRight, y1: this.#y(tick), y2: this.#y(tick) }),
         text({ x: kLeft - 7, y: this.#y(tick) + 4, 'text-anchor': 'end' }, String(tick)));
     }
     const places = [...new Set(points.map((point) => point.x))].sort((a, b) => a - b);
@@ -110,10 +113,10 @@ class Chart {
     for (const value of last > first ? labelled : [first]) {
       const words = short(value);
       const half = words.length * 3.4;
-      const at = Math.min(kWidth - half, Math.max(half, this.#x(value)));
+      const at = Math.min(this.#width - half, Math.max(half, this.#x(value)));
       if (at - half < free + 6) continue;
       free = at + half;
-      this.picture.append(text({ x: at, y: kHeight - 7, 'text-anchor': 'middle' }, words));
+      this.picture.append(text({ x: at, y: this.#height - 7, 'text-anchor': 'middle' }, words));
     }
   }
 
@@ -123,9 +126,9 @@ class Chart {
     for (const { value, label, kind } of levels) {
       const y = this.#y(value);
       const under = y < kTop + 14;
-      this.picture.append(svg('line', { class: kind, x1: kLeft, x2: kWidth - kRight, y1: y, y2: y }, svg('title', {}, `${label}: ${number(value)}`)),
-        svg('text', { class: `${kind}-name`, x: kind === 'baseline' ? kWidth - kRight : kLeft + 4, y: under ? y + 12 : y - 4,
-          'text-anchor': kind === 'baseline' ? 'end' : 'start', 'aria-hidden': 'true' }, label));
+      this.picture.append(svg('line', { class: kind, x1: kLeft, x2: this.#width - kRight, y1: y, y2: y }, svg('title', {}, `${label}: ${number(value)}`)),
+        svg('text', { class: `${kind}-name`, x: kind === 'bound' ? this.#width - kRight : kLeft + 4, y: under ? y + 12 : y - 4,
+          'text-anchor': kind === 'bound' ? 'end' : 'start', 'aria-hidden': 'true' }, label));
     }
   }
 
@@ -174,7 +177,7 @@ function rove(event, links) {
 }
 
 /** {figure, picture} of a task. `lines`: {name, index, points} with points {x, place, short, entry, run} in order
- * of x, at least one. `options`: {spread: "bars", "band" or "none"; smooth: over how many points; fitted: whether
+ * of x, at least one. `options`: {spread: "bars", "band" or "none"; smooth: over how many points; narrow: for a narrow screen; fitted: whether
  * the axis of shares ends where the values do; baseline: {value, label} or null; bounds: [{value, label}]}. */
 export function chartOf(task, lines, options) {
   const chart = new Chart(task, lines, options);

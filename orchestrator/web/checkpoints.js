@@ -12,6 +12,7 @@ import { loadRun, loadRuns, onChange, runOf } from './store.js';
 
 const kPage = 200;
 const kChartsFirst = 6;   // charts that are drawn before anyone chooses
+const kComparedMax = 24;  // training runs that are offered
 const kFilterFrom = 8;    // tasks from which on there is a filter
 const kBaselinesMax = 50; // of a training run
 
@@ -32,6 +33,7 @@ class CheckpointsView {
   #ready = false;
   #failure = el('div');
   #choice = el('div', { class: 'fields' });
+  #compare = el('div', { class: 'compare', role: 'group', 'aria-label': 'Training runs to compare with' });
   #nothing = el('div');
   #filter = el('div', { class: 'fields' });
   #beside = el('section', { 'aria-labelledby': 'beside' }, el('h2', { id: 'beside' }, 'Two checkpoints side by side'), el('div'));
@@ -48,7 +50,7 @@ class CheckpointsView {
     this.#curves = new CurvesPanel((change) => this.#change(change));
     this.#scores = el('section', { 'aria-labelledby': 'scores' }, el('div', { class: 'head-row' }, el('h2', { id: 'scores' }, 'Scores'), this.#filter), this.#table.node);
     main.append(el('div', { class: 'page-head' }, el('div', {}, el('h1', { tabindex: '-1' }, 'Checkpoints'),
-      el('p', { class: 'lead' }, 'Scores of training runs, by task and step')), this.#choice), this.#failure, this.#nothing, this.#scores, this.#curves.node, this.#beside, this.#more);
+      el('p', { class: 'lead' }, 'Scores of training runs, by task and step')), this.#choice), this.#compare, this.#failure, this.#nothing, this.#scores, this.#curves.node, this.#beside, this.#more);
     this.#hideAll(true);
   }
 
@@ -149,18 +151,20 @@ class CheckpointsView {
   #renderChoice(names, main, also) {
     show(this.#choice, [names, main, also, this.#by()], () => {
       if (names.length === 0) return [];
-      const others = names.filter((name) => name !== main);
-      const toggle = (name, on) => this.#change({ also: JSON.stringify(on ? [...also, name] : also.filter((other) => other !== name)) });
       return [
         el('label', {}, 'Training run by', el('select', { onchange: (event) => this.#change({ by: event.target.value, series: '', also: '' }) },
           Object.entries(kSeriesBy).map(([value, words]) => el('option', { value, selected: value === this.#by() }, words)))),
         names.length < 2 ? null : el('label', {}, 'Training run', el('select', { onchange: (event) => this.#change({ series: event.target.value, also: '', charts: '' }) },
           names.map((name) => el('option', { value: name, selected: name === main }, name)))),
-        others.length === 0 ? null : el('details', { class: 'also', open: also.length > 0 }, el('summary', {}, also.length > 0 ? `Compared with ${also.length} more` : 'Compare with'),
-          el('ul', {}, others.slice(0, 40).map((name) => el('li', {}, el('label', { class: 'check' },
-            el('input', { type: 'checkbox', checked: also.includes(name), disabled: !also.includes(name) && also.length >= kSeriesMax - 1, 'aria-label': name,
-              onchange: (event) => toggle(name, event.target.checked) }), name))))),
       ];
+    });
+    show(this.#compare, [names, main, also], () => {
+      const others = names.filter((name) => name !== main).slice(0, kComparedMax);
+      if (others.length === 0) return [];
+      const short = shortNames(names);
+      return [el('span', { class: 'muted small' }, 'Compare with'), others.map((name) => el('button', { type: 'button', class: 'chip', title: name,
+        'data-group': `also-${name}`, 'aria-pressed': String(also.includes(name)), disabled: !also.includes(name) && also.length >= kSeriesMax - 1,
+        onclick: () => this.#change({ also: JSON.stringify(also.includes(name) ? also.filter((other) => other !== name) : [...also, name]) }) }, short.get(name)))];
     });
   }
 

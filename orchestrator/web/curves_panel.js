@@ -12,6 +12,7 @@ const kAxes = { step: 'step', tokens: 'tokens seen' };
 const kSmooth = { '': 'none', 3: '3 checkpoints', 5: '5 checkpoints', 9: '9 checkpoints' };
 const kSpreads = { bars: 'bars', band: 'band', none: 'none' };
 const kScales = { '': '0 to 1', fitted: 'as the values' };
+const kNarrowPx = 640;
 const kBarsMax = 40;  // checkpoints from which on a band replaces bars
 const kTokensKey = 'evald.tokens-per-step';
 
@@ -90,7 +91,7 @@ export class CurvesPanel {
   #options() {
     const most = Math.max(0, ...this.#series.map((one) => one.checkpoints.length));
     const { x, smooth, spread, scale } = this.#parameters;
-    return { axis: x === 'tokens' ? 'tokens' : 'step', smooth: Number(smooth ?? 0) || 1, fitted: scale === 'fitted',
+    return { narrow: window.innerWidth < kNarrowPx, axis: x === 'tokens' ? 'tokens' : 'step', smooth: Number(smooth ?? 0) || 1, fitted: scale === 'fitted',
       spread: Object.hasOwn(kSpreads, spread ?? '') ? spread : most >= kBarsMax || this.#series.length > 1 ? 'band' : 'bars' };
   }
 

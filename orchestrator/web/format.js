@@ -107,8 +107,12 @@ export function titleOf(run) {
   return run.title || run.name || run.id;
 }
 
-/** A run in a line that tells it from others of the same checkpoint. */
-export function runLine(run) {
-  const name = run.title && run.title !== run.name ? `${run.title} (${run.name})` : titleOf(run);
-  return [name, time(run.created), ...(run.tags ?? [])].join(' \u00b7 ');
+/** Runs in a line each that tells them from one another: [line, ...] in the order of `runs`. */
+export function runLines(runs) {
+  const lines = runs.map((run) => {
+    const name = run.title && run.title !== run.name ? `${run.title} (${run.name})` : titleOf(run);
+    const folder = run.checkpoint ? folderName(run.checkpoint) : '';
+    return [name, name.includes(folder) ? null : folder, time(run.created), ...(run.tags ?? [])].filter(Boolean).join(' \u00b7 ');
+  });
+  return lines.map((line, index) => (lines.indexOf(line) === lines.lastIndexOf(line) ? line : `${line} \u00b7 ${runs[index].id}`));
 }

@@ -80,7 +80,7 @@ export function nameCell({ node, depth, open }, changed) {
     onclick: () => {
       setOpen(node.name, !open);
       changed();
-    } }, el('span', {}, breakable(node.name)), el('span', { class: 'muted small whole' }, plural(node.leaves.length, 'task')));
+    } }, el('span', {}, breakable(node.name), ' ', el('span', { class: 'muted small whole' }, plural(node.leaves.length, 'task'))));
 }
 
 /** A field that filters names. */

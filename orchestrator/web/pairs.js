@@ -51,12 +51,18 @@ async function* merged(one, other) {
 
 /** The choices of samples to look at, and their labels. */
 export const kShown = {
-  differ: 'one right, one wrong',
-  lost: 'left right, right wrong',
-  gained: 'left wrong, right right',
+  differ: 'lost or gained',
+  lost: 'lost',
+  gained: 'gained',
   'both-wrong': 'both wrong',
   'both-right': 'both right',
   all: 'all documents',
+};
+/** What a choice means, where its label does not say it. */
+export const kMeant = {
+  differ: 'one right, one wrong',
+  lost: 'the left one is right, the right one is wrong',
+  gained: 'the left one is wrong, the right one is right',
 };
 export const kShownOfOne = { all: 'all documents', wrong: 'wrong ones', right: 'right ones' };
 

@@ -103,7 +103,7 @@ class RunView {
     return el('div', { class: 'panel card' },
       el('div', { class: 'spread' }, el('strong', {}, percentOf(run)), el('span', { class: 'muted' }, rateOf(run))),
       bar('The whole run', shareOf(run), 1),
-      el('div', { class: 'cards' }, run.progress.phases.map(phaseRow)), atWork(run));
+      el('div', { class: 'phases' }, run.progress.phases.map(phaseRow)), atWork(run));
   }
 
   #factsOf(run) {

@@ -59,7 +59,7 @@ export class RunTasks {
   // What a narrow screen shows below the name, since it has no room for the columns.
   #below(row) {
     const parts = [row.score?.metric, !isOver(this.#run) && row.documents !== null ? `${count(row.scored)} of ${count(row.documents)} scored` : null].filter(Boolean);
-    return parts.length > 0 ? el('div', { class: `small muted narrow level-${Math.min(row.place.depth, 4)}` }, parts.join(' \u00b7 ')) : null;
+    return parts.length > 0 ? el('div', { class: `small muted narrow leaf level-${Math.min(row.place.depth, 4)}` }, parts.join(' \u00b7 ')) : null;
   }
 
   #samplesOf(row) {
@@ -127,7 +127,7 @@ export function atWork(run) {
   return [
     el('p', { class: 'small muted' }, `Tasks: ${count(working.length)} at work, ${count(done)} done, ${count(waiting)} waiting`),
     working.length === 0 ? null : el('ul', { class: 'at-work' }, working.slice(0, kAtWorkMax).map((task) => el('li', {},
-      el('div', { class: 'spread small' }, el('strong', {}, task.task), el('span', { class: 'muted' }, `${count(task.generated)} generated, ${count(task.scored)} scored, of ${count(task.documents)}`)),
+      el('div', { class: 'spread small' }, el('strong', {}, task.task), el('span', { class: 'muted' }, task.scored > 0 ? `${count(task.scored)} of ${count(task.documents)} scored` : `${count(task.generated)} of ${count(task.documents)} generated`)),
       bar(`${task.task}: progress`, task.generated + task.scored, 2 * task.documents)))),
     working.length > kAtWorkMax ? el('p', { class: 'small muted' }, `and ${plural(working.length - kAtWorkMax, 'more task')} at work`) : null,
   ];

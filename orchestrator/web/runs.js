@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { announce, el, empty, problem, show } from './dom.js';
-import { number, plural, took, time, titleOf } from './format.js';
+import { folderName, number, plural, took, time, titleOf } from './format.js';
 import { forest } from './groups.js';
 import { tagsOf } from './labels.js';
 import { bar, percentOf, rateOf, shareOf } from './progress.js';
@@ -42,11 +42,17 @@ function scoresOf(run) {
   scores.length > kScoresMax ? el('li', { class: 'muted' }, `and ${scores.length - kScoresMax} more`) : null);
 }
 
+// The model's name and the checkpoint's, where the run is not called so.
+function furtherNames(run) {
+  const folder = run.checkpoint ? folderName(run.checkpoint) : '';
+  return [titleOf(run) === run.name ? null : run.name, run.name.includes(folder) ? null : folder].filter(Boolean);
+}
+
 // Title and tags, and what tells this run from others of the same checkpoint.
 function nameOf(run) {
   return [runLink(run, { 'data-step': true, title: run.note || null }), tagsOf(run),
-    el('div', { class: 'small muted wide whole' }, run.title && run.title !== run.name ? `${run.name} \u00b7 ${run.id}` : run.id),
-    el('div', { class: 'small muted narrow' }, [run.title && run.title !== run.name ? run.name : null, time(run.created)].filter(Boolean).join(' \u00b7 ')),
+    el('div', { class: 'small muted wide' }, [...furtherNames(run), run.id].join(' \u00b7 ')),
+    el('div', { class: 'small muted narrow' }, [...furtherNames(run), time(run.created)].join(' \u00b7 ')),
     Object.keys(run.scores ?? {}).length > 0 ? el('div', { class: 'narrow' }, scoresOf(run)) : null];
 }
 

@@ -36,14 +36,14 @@ function choices(sample) {
 
 /** How the programs of a sample ended: a list of {status, detail}; empty if it is no code. */
 function programsOf(sample) {
-  return [sample.detail ?? []].flat(Infinity).filter((one) => typeof one?.status === 'string');
+  return [sample.detail?.[sample.filter] ?? []].flat(Infinity).filter((one) => typeof one?.status === 'string');
 }
 
 function failuresOf(programs) {
   const several = programs.length > 1;
   return programs.map((program, index) => (program.status === 'passed' ? null : el('div', { class: 'failure' },
     el('p', { class: 'small' }, el('strong', {}, several ? `Program ${index + 1} ` : 'The program ', kEnds[program.status] ?? program.status)),
-    program.detail && program.detail !== kEnds[program.status] ? el('pre', { class: 'said error' }, String(program.detail)) : null)));
+    program.detail && program.detail !== kEnds[program.status] ? el('pre', { class: 'said error' }, String(program.detail).replace(/^failed: /, '')) : null)));
 }
 
 const isTruncated = (sample, index) => (sample.truncated ?? []).flat()[index] === true;
@@ -86,11 +86,12 @@ export function sampleArticle(pair, names) {
   const otherPrompt = two && pair.left && pair.right && pair.left.prompt !== pair.right.prompt ? pair.right.prompt : null;
   const otherDocument = two && pair.left && pair.right && JSON.stringify(pair.left.doc) !== JSON.stringify(pair.right.doc);
   const target = one.target === null || isChoice(one) ? null : asText(one.target);
+  const isCode = [pair.left, pair.right].some((sample) => sample && programsOf(sample).length > 0);
   return el('article', { class: 'panel pair', 'data-step': true, tabindex: '-1', 'aria-label': `Document ${one.doc_id}` },
     el('header', {}, el('h2', {}, `Document ${one.doc_id}`),
       target !== null && target.length <= 60 && !target.includes('\n') ? el('span', { class: 'small' }, el('span', { class: 'muted' }, 'Expected: '), el('code', {}, target)) : null),
     otherDocument ? el('p', { class: 'note bad' }, 'The two runs have different documents under this number.') : null,
-    one.prompt === null ? null : el('div', { class: 'question' }, questionOf(one.prompt)),
+    one.prompt === null ? null : el('div', { class: isCode ? 'question code' : 'question' }, questionOf(one.prompt)),
     el('div', { class: 'folds' },
       one.prompt === null ? null : el('details', {}, el('summary', {}, otherPrompt === null ? 'The whole prompt' : 'The whole prompt, left'), said(one.prompt)),
       otherPrompt === null ? null : el('details', {}, el('summary', {}, 'The whole prompt, right: another one'), said(otherPrompt, one.prompt)),

@@ -1,10 +1,10 @@
 // Samples of a run, or of two side by side.
 
 import { announce, el, empty, problem, show } from './dom.js';
-import { count, plural, runLine, titleOf } from './format.js';
+import { count, plural, runLines, titleOf } from './format.js';
 import { taskOptions } from './groups.js';
 import { countsOfOne, countsOfTwo, loadMarks } from './marks.js';
-import { kShown, kShownOfOne, pairsOf, searched } from './pairs.js';
+import { kMeant, kShown, kShownOfOne, pairsOf, searched } from './pairs.js';
 import { linkTo, rewrite } from './router.js';
 import { sampleArticle } from './sample.js';
 import { loadRun, loadRuns } from './store.js';
@@ -153,7 +153,8 @@ class SamplesView {
       if (next.done) this.#ended = true;
       else this.#pairs.push(next.value);
     }
-    const names = [this.#run(this.#parameters.a), this.#run(this.#parameters.b)].filter(Boolean).map(titleOf);
+    const runs = [this.#run(this.#parameters.a), this.#run(this.#parameters.b)].filter(Boolean);
+    const names = runs.length > 1 && titleOf(runs[0]) === titleOf(runs[1]) ? runLines(runs) : runs.map(titleOf);
     const page = this.#pairs.slice(this.#at, this.#at + kPage);
     show(this.#list, [turn, this.#at], () => (page.length > 0 ? page.map((pair) => sampleArticle(pair, names))
       : empty('No document is like that.', this.#parameters.text ? 'Clear the search, or choose to see all documents.' : 'Choose to see all documents.')));
@@ -184,16 +185,17 @@ class SamplesView {
   // The choices of documents, each with its number of documents.
   #renderModes(modes, mode) {
     show(this.#modes, [modes, mode, this.#counts], () => Object.entries(modes).map(([value, label]) => el('button', {
-      type: 'button', class: 'chip', 'aria-pressed': String(value === mode), 'data-group': `show-${value}`,
+      type: 'button', class: 'chip', 'aria-pressed': String(value === mode), title: kMeant[value] ?? null, 'data-group': `show-${value}`,
       onclick: () => this.#change({ show: value }) }, el('span', {}, label), ' ', el('span', { class: 'chip-count' }, count(this.#counts[value])))));
   }
 
   #renderFields(left, right, tasks, task, filter) {
     const option = (value, label, chosen) => el('option', { value, selected: value === chosen }, label);
     const select = (label, name, options) => el('label', {}, label, el('select', { onchange: (event) => this.#change({ [name]: event.target.value }) }, options));
-    const runOptions = (chosen) => this.#runs.map((run) => option(run.id, runLine(run), chosen));
+    const lines = runLines(this.#runs);
+    const runOptions = (chosen) => this.#runs.map((run, index) => option(run.id, lines[index], chosen));
     const groups = { ...left.groups, ...right?.groups };
-    show(this.#fields, [left.id, right?.id, tasks, task, groups, filter, this.#filters, this.#runs.map((run) => [run.id, runLine(run)])], () => [
+    show(this.#fields, [left.id, right?.id, tasks, task, groups, filter, this.#filters, lines], () => [
       select(right ? 'Left' : 'Run', 'a', runOptions(left.id)),
       select(right ? 'Right' : 'Compare with', 'b', [option('', right ? 'none' : '\u2013', right?.id ?? ''), ...runOptions(right?.id)]),
       select('Task', 'task', taskOptions(tasks, groups, (name) => option(name, name, task))),
