@@ -59,12 +59,12 @@ export class RunTasks {
   // What a narrow screen shows below the name, since it has no room for the columns.
   #below(row) {
     const parts = [row.score?.metric, !isOver(this.#run) && row.documents !== null ? `${count(row.scored)} of ${count(row.documents)} scored` : null].filter(Boolean);
-    return parts.length > 0 ? el('div', { class: `small muted narrow leaf level-${Math.min(row.place.depth, 4)}` }, parts.join(' \u00b7 ')) : null;
+    return parts.length > 0 ? el('div', { class: `small muted narrow under level-${Math.min(row.place.depth, 4)}` }, parts.join(' \u00b7 ')) : null;
   }
 
   #samplesOf(row) {
     if (row.place.node.group || row.documents === null) return null;
-    if (!row.ready) return el('span', { class: 'muted' }, 'when done');
+    if (!row.ready) return el('span', { class: 'muted whole' }, 'when done');
     return el('a', { href: linkTo('samples', [], { a: this.#id, task: row.task }), 'data-step': true, 'aria-label': `Samples of ${row.task}` }, 'read');
   }
 
