@@ -439,6 +439,33 @@ class Page(unittest.TestCase):
             "return [...document.querySelectorAll('svg.chart a')].map((a) => a.getAttribute('aria-label'));")))
         self.page.run("localStorage.clear();")
 
+    def test_rules_of_names_groups_and_bounds(self):
+        self.go("", "tbody tr")
+        found = self.page.run_async("""
+            const [format, series, groups, panel, code] = await Promise.all(['format', 'series', 'groups', 'curves_panel', 'code_text'].map((name) => import(`/assets/${name}.js`)));
+            const names = (nodes) => nodes.map((node) => (node.group ? [node.name, ...names(node.children)] : node.name));
+            const gate = (rule, more) => panel.boundsOf({gates: [{task: 't', rule, ...more}]}, 't').map((bound) => bound.value);
+            return {
+              steps: ['step-300', 'stage1-step1000-tokens5B', 'checkpoint_7', 'final'].map(format.stepOf),
+              tokens: ['stage1-step1000-tokens5B', 'step-300', '1.5T-tokens', 'tokens_300M'].map(format.tokensOf),
+              series: [['a-step-0100', 'name'], ['a-7', 'name'], ['7', 'name']].map(([name, by]) => series.seriesOf({name, checkpoint: '/x/y/z'}, by)),
+              folder: series.seriesOf({name: 'a', checkpoint: '/x/y/z'}, 'folder'),
+              short: [...series.shortNames(['/t/a/checkpoints', '/t/b/checkpoints']).values(), ...series.shortNames(['/t/a']).values()],
+              smoothed: series.smoothed([0, 3, 6, 0], 3),
+              forest: names(groups.forest(['x', 'y', 'z'], {g: ['h', 'z'], h: ['x', 'g'], empty: ['none'], other: ['z']})),
+              bounds: [gate('min 0.5'), gate('max 2 (confident)'), gate('max_drop 0.1', {baseline: 0.6, candidate: 0.5, drop: 0.1}),
+                gate('max_relative_drop 0.5', {baseline: 10, candidate: 12, drop: 2}), gate('max_drop 0.1', {baseline: 'nan'})],
+              code: code.codeRanges('Look: ```\\nfor x\\n``` for', true).length,
+            };""")
+        self.assertEqual(found["steps"], [300, 1000, 7, None])
+        self.assertEqual(found["tokens"], [5e9, None, 1.5e12, 3e8])
+        self.assertEqual((found["series"], found["folder"]), (["a", "a", "7"], "/x/y"))
+        self.assertEqual(found["short"], ["a", "b", "a"])
+        self.assertEqual(found["smoothed"], [0, 3, 3, 0])
+        self.assertEqual(found["forest"], [["g", ["h", "x"], "z"], "y"])
+        self.assertEqual([[round(value, 6) for value in bounds] for bounds in found["bounds"]], [[0.5], [2], [0.5], [15], []])
+        self.assertEqual(found["code"], 1)
+
     def test_charts_are_saved_as_files(self):
         self.grouped()
         self.go(self.series("north", charts="outer", also=json.dumps([str(self.service.folder / "train" / "south")])), "svg.chart")
