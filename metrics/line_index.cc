@@ -205,4 +205,16 @@ std::string_view ScoreReader::Filtered(int64_t doc_id, const std::string& filter
                                              index_.Where(line), doc_id, filter));
 }
 
+std::string_view ScoreReader::Detail(int64_t doc_id) const {
+  const LineIndex::Line& line = LineOf(doc_id);
+  TextInMemory text(index_.Text(line));
+  JsonWalk walk(&text, index_.Where(line));
+  std::string_view found;
+  walk.Members(walk.Value({0, line.bytes}), [&](const std::string& key, TextSpan value) {
+    if (key != "detail" || walk.FirstOf(value) == 'n') return;
+    found = text.From(value.begin).substr(0, value.bytes());
+  });
+  return found;
+}
+
 }  // namespace evald

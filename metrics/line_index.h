@@ -97,6 +97,8 @@ class ScoreReader {
   /// The JSON text of `filtered` under a filter, in the file's mapping. Throws Error(kInput) if the
   /// document is not scored under this filter.
   std::string_view Filtered(int64_t doc_id, const std::string& filter) const;
+  /// The JSON text of `detail`, in the file's mapping; "" if the line has none.
+  std::string_view Detail(int64_t doc_id) const;
   /// The bytes of the document's line.
   uint64_t Bytes(int64_t doc_id) const { return index_.Bytes(doc_id); }
   std::vector<int64_t> Documents() const { return index_.Documents(); }

@@ -18,6 +18,7 @@ using http::Responder;
 using http::Response;
 using http::Role;
 
+constexpr int64_t kMarksMax = 100'000;  // of one answer
 constexpr int64_t kCursorMax = 999'999'999'999'999'999;
 
 struct Served {
@@ -29,7 +30,8 @@ struct Served {
 
 constexpr Served kServed[] = {
     {"results", "results.json", "application/json", "a run has results when it is done"},
-    {"timeline", "timeline.json", "application/json", "a run has a timeline when it is over"},
+    {"timeline", "timeline.json", "application/json",
+     "a run has a timeline when it is at work or over"},
     {"verdict", "verdict.json", "application/json",
      "a run has a verdict when it is done and has gates"},
     {"report", "report.html", "text/html; charset=utf-8", "a run has a report when it is done"},
@@ -66,6 +68,23 @@ Response File(const Context& context, const Request& request, const Served& serv
   return response;
 }
 
+// A timeline while the run is at work; afterwards it is a file.
+void AnswerTimeline(const Context& context, const RequestPtr& request, const Responder& answer,
+                    const Served& served) {
+  const Json run = FindRun(context, *request);
+  if (OpenRunFile(DirectoryOf(context, run), served.file).fd)
+    return answer(File(context, *request, served));
+  QueryReader(*request).Finish();
+  const std::string missing =
+      fmt::format("{}; this one is {}", served.missing, run.value("state", "unknown"));
+  context.service->Timeline(
+      run.at("id").get<std::string>(), [answer, missing](Answer<Json> result) {
+        const Json* trace = std::get_if<Json>(&result);
+        answer(trace != nullptr ? JsonAnswer(200, *trace)
+                                : http::ProblemResponse({404, "not-yet", missing}));
+      });
+}
+
 // The run's task named `task`; nothing if it has none. The name in the request is only compared:
 // file names are made from the run's own names.
 std::optional<std::string> TaskOf(const Json& run, const std::string& task) {
@@ -96,6 +115,7 @@ class SamplesWork {
     const Stopped stopped = [this] { return !answer_.wanted(); };
     const auto index = context_.samples->Index(*file_, query_, stopped);
     if (!index) return std::nullopt;
+    if (query_.marks) return Marks(*index);
     auto text = std::make_shared<PiecedText>(file_);
     text->Add(fmt::format("{{\"run\":{},\"task\":{},\"total\":{},\"samples\":[",
                           ToLine(run_.at("id")), ToLine(Json(task_)), index->lines()));
@@ -112,6 +132,13 @@ class SamplesWork {
 
  private:
   static constexpr size_t kWholeBytes = 256 << 10;  // of an answer that is held, and compressed
+
+  Response Marks(const SampleIndex& index) const {
+    Json page = MarksPage(index, query_);
+    page["run"] = run_.at("id");
+    page["task"] = task_;
+    return JsonAnswer(200, page);
+  }
 
   void Open() {
     auto file = std::make_shared<RunFile>(OpenRunFile(
@@ -139,12 +166,25 @@ class SamplesWork {
   std::shared_ptr<const RunFile> file_;
 };
 
-void AnswerSamples(const Context& context, const RequestPtr& request, const Responder& answer) {
-  QueryReader reader(*request);
+SampleQuery SamplesAsked(QueryReader* reader) {
   SampleQuery query;
+  query.correct = reader->Bool("correct");
+  query.limit = static_cast<size_t>(reader->Integer("limit", 1, 200).value_or(50));
+  return query;
+}
+
+SampleQuery MarksAsked(QueryReader* reader) {
+  SampleQuery query;
+  query.marks = true;
+  query.limit = static_cast<size_t>(reader->Integer("limit", 1, kMarksMax).value_or(kMarksMax));
+  return query;
+}
+
+void AnswerSamples(const Context& context, const RequestPtr& request, const Responder& answer,
+                   SampleQuery (*asked)(QueryReader*)) {
+  QueryReader reader(*request);
+  SampleQuery query = asked(&reader);
   query.filter = reader.String("filter", 200).value_or("");
-  query.correct = reader.Bool("correct");
-  query.limit = static_cast<size_t>(reader.Integer("limit", 1, 200).value_or(50));
   query.cursor = static_cast<uint64_t>(reader.Integer("cursor", 0, kCursorMax).value_or(0));
   reader.Finish();
   const Json run = FindRun(context, *request);
@@ -160,6 +200,8 @@ void AddResultRoutes(http::Router* router, const Context* context) {
   for (const Served& served : kServed) {
     router->Add({"GET", fmt::format("/v1/runs/{{run}}/{}", served.path), Role::kRead,
                  [context, &served](const RequestPtr& request, const Responder& answer) {
+                   if (served.path == std::string_view("timeline"))
+                     return AnswerTimeline(*context, request, answer, served);
                    answer(File(*context, *request, served));
                  }});
   }
@@ -168,7 +210,11 @@ void AddResultRoutes(http::Router* router, const Context* context) {
 void AddSampleRoutes(http::Router* router, const Context* context) {
   router->Add({"GET", "/v1/runs/{run}/samples/{task}", Role::kRead,
                [=](const RequestPtr& request, const Responder& answer) {
-                 AnswerSamples(*context, request, answer);
+                 AnswerSamples(*context, request, answer, SamplesAsked);
+               }});
+  router->Add({"GET", "/v1/runs/{run}/marks/{task}", Role::kRead,
+               [=](const RequestPtr& request, const Responder& answer) {
+                 AnswerSamples(*context, request, answer, MarksAsked);
                }});
 }
 

@@ -18,6 +18,10 @@ using http::Responder;
 using http::Role;
 
 constexpr uint64_t kNoBodyBytesMax = 64;  // an empty object, with white space
+constexpr size_t kTagsMax = 20;
+constexpr size_t kTagLengthMax = 50;
+constexpr size_t kNoteLengthMax = 2000;
+constexpr uint64_t kChangeBytesMax = 16384;
 constexpr int64_t kRunCursorMax = 999'999'999'999'999'999;
 const std::vector<std::string> kStates = {"queued",     "preparing",  "running",
                                           "paused",     "cancelling", "done",
@@ -138,7 +142,16 @@ http::Response List(const Context& context, const Request& request) {
                           {"next", page.next == 0 ? Json() : Json(std::to_string(page.next))}});
 }
 
-void SetPriority(const Context& context, const RequestPtr& request, const Responder& answer) {
+LabelChange LabelsIn(BodyReader* body) {
+  LabelChange change;
+  change.title = body->String("title", kNameLengthMax);
+  change.tags = body->Strings("tags", kTagsMax, kTagLengthMax);
+  change.note = body->String("note", kNoteLengthMax);
+  return change;
+}
+
+// Priority and labels are changed one after the other: labels may change when a run is over.
+void Change(const Context& context, const RequestPtr& request, const Responder& answer) {
   const std::string type = MediaType(*request);
   if (type != "application/json" && type != "application/merge-patch+json") {
     throw ProblemError({415,
@@ -151,14 +164,26 @@ void SetPriority(const Context& context, const RequestPtr& request, const Respon
   QueryReader(*request).Finish();
   BodyReader body(request->body);
   const std::optional<int64_t> priority = body.Integer("priority", -100, 100);
+  const LabelChange labels = LabelsIn(&body);
   body.Finish();
-  if (!priority)
-    BodyReader::Refuse("/priority", "priority: is absent, expected an integer from -100 to 100");
+  if (!priority && labels.empty()) {
+    BodyReader::Refuse(
+        "/priority", "expected a priority (an integer from -100 to 100), a title, tags or a note");
+  }
   const Json run = FindRun(context, *request);
   RequireOwner(*request, "run", run.value("user", ""));
-  RequirePriority(context, *request, *priority);
-  context.service->SetPriority(run.at("id").get<std::string>(), static_cast<int>(*priority),
-                               AnswerWithRun(answer));
+  if (priority) RequirePriority(context, *request, static_cast<int>(*priority));
+  const std::string id = run.at("id");
+  const auto label = [service = context.service, id, labels, answer] {
+    service->SetLabels(id, labels, AnswerWithRun(answer));
+  };
+  if (!priority) return label();
+  context.service->SetPriority(id, static_cast<int>(*priority),
+                               [labels, label, answer](Answer<Json> result) {
+                                 if (labels.empty() || !std::holds_alternative<Json>(result))
+                                   return AnswerWithRun(answer)(std::move(result));
+                                 label();
+                               });
 }
 
 // Accepts an empty body or an empty object: many clients send an empty object with each POST.
@@ -196,7 +221,7 @@ void AddRunRoutes(http::Router* router, const Context* context) {
                  QueryReader(*request).Finish();
                  answer(JsonAnswer(200, FindRun(*context, *request)));
                }});
-  router->Add({"PATCH", "/v1/runs/{run}", Role::kSubmit, in_turn(SetPriority), 4096});
+  router->Add({"PATCH", "/v1/runs/{run}", Role::kSubmit, in_turn(Change), kChangeBytesMax});
   const std::pair<const char*, RunAction> actions[] = {
       {"cancel", RunAction::kCancel}, {"pause", RunAction::kPause}, {"resume", RunAction::kResume}};
   for (const auto& [name, action] : actions) {

@@ -72,6 +72,8 @@ class ResourceWriter {
     Prompts();
     Member(",\"answers\":", "resps", "[]");
     Member(",\"thinking\":", "evald_thinking");
+    Member(",\"truncated\":", "evald_truncated");
+    Member(",\"detail\":", "evald_detail");
     Member(",\"filtered\":", "filtered_resps");
     Member(",\"target\":", "target");
     Member(",\"doc\":", "doc");
@@ -181,6 +183,10 @@ SampleMark MarkOf(LongText* text, TextSpan line) {
   JsonWalk walk(text, kWhere);
   const Sample sample(&walk, line);
   SampleMark mark;
+  if (const auto doc = sample.Find("doc_id"); doc && doc->bytes() <= kShortBytes) {
+    const Json id = walk.Parse(*doc, kShortBytes);
+    if (id.is_number_integer()) mark.doc_id = id.get<int64_t>();
+  }
   if (const auto filter = sample.Find("filter"); filter && walk.FirstOf(*filter) == '"')
     mark.filter = walk.Parse(*filter, kShortBytes).get<std::string>();
   if (const auto metrics = sample.Find("metrics")) {

@@ -49,6 +49,7 @@ class PiecedText : public http::PieceSource {
 
 /// The parts of a line of samples_<task>.jsonl by which samples are filtered.
 struct SampleMark {
+  std::optional<int64_t> doc_id;
   std::string filter;
   std::optional<bool> correct;  ///< the first metric is 1 or 0; nothing for a value between
 };

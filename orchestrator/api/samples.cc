@@ -48,6 +48,7 @@ bool SampleIndex::MarkLines(const RunFile& file, const Stopped& stopped) {
     const auto place = static_cast<size_t>(found - filters_.begin());
     if (found == filters_.end()) filters_.push_back(mark.filter);
     if (place >= 64) throw Error(ErrorKind::kInput, "a samples file has too many filters");
+    documents_.push_back(mark.doc_id.value_or(-1));
     marks_.push_back(
         static_cast<uint8_t>(place * 4 + (mark.correct ? (*mark.correct ? 2 : 1) : 0)));
     bytes += line.bytes() + 1;
@@ -86,14 +87,13 @@ std::shared_ptr<const SampleIndex> SampleStore::Index(const RunFile& file, const
                                                       const Stopped& stopped) {
   std::shared_ptr<SampleIndex> index = IndexOf(file);
   if (!index->FindLines(file, stopped)) return nullptr;
-  const bool filtered = !query.filter.empty() || query.correct.has_value();
-  if (filtered && !index->MarkLines(file, stopped)) return nullptr;
+  if (NeedsMarks(query) && !index->MarkLines(file, stopped)) return nullptr;
   return index;
 }
 
 SamplePage AddPage(const SampleIndex& index, const RunFile& file, const SampleQuery& query,
                    const Stopped& stopped, PiecedText* out) {
-  const bool filtered = !query.filter.empty() || query.correct.has_value();
+  const bool filtered = NeedsMarks(query);
   SamplePage page;
   TextInFile text = TextOf(file, stopped);
   const uint64_t begun = out->bytes();
@@ -108,6 +108,28 @@ SamplePage AddPage(const SampleIndex& index, const RunFile& file, const SampleQu
     AddSample(&text, index.Line(line), out);
   }
   return page;
+}
+
+Json MarksPage(const SampleIndex& index, const SampleQuery& query) {
+  std::string filter = query.filter;
+  if (filter.empty() && !index.filters().empty()) filter = index.filters().front();
+  Json documents = Json::array();
+  std::string marks;
+  Json next;
+  for (uint64_t line = query.cursor; line < index.lines(); ++line) {
+    if (!index.Matches(line, filter, std::nullopt)) continue;
+    if (marks.size() == query.limit) {
+      next = std::to_string(line);
+      break;
+    }
+    documents.push_back(index.Document(line));
+    marks += index.Mark(line);
+  }
+  return {{"filters", index.filters()},
+          {"filter", filter},
+          {"documents", std::move(documents)},
+          {"marks", std::move(marks)},
+          {"next", std::move(next)}};
 }
 
 }  // namespace evald::api

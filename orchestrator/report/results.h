@@ -52,6 +52,9 @@ struct SampleSource {
   std::function<std::optional<ScoredDocument>(int64_t doc_id)> score;
   /// `filtered` under a filter, as JSON text that lives as long as this.
   std::function<std::string_view(int64_t doc_id, const std::string& filter)> filtered;
+  /// How the document's programs ended, or what its judges answered (`detail` of its scores), as
+  /// JSON text that lives as long as this; "" if there is nothing. May be null.
+  std::function<std::string_view(int64_t doc_id)> detail = nullptr;
   /// About how many bytes a document's answers and scores have.
   std::function<uint64_t(int64_t doc_id)> bytes;
 };

@@ -67,20 +67,26 @@ Json Response(Generation&& generation) {
   throw Error(ErrorKind::kInternal, "a request kind without a response");
 }
 
-// The responses to each request, with repeats side by side.
-void WriteResponses(const SampleSource& source, int64_t doc_id, const Sink& out) {
+// The responses to each request, with repeats side by side. Returns in the same form which of them
+// are truncated answers; "" if none is.
+std::string WriteResponses(const SampleSource& source, int64_t doc_id, const Sink& out) {
   int idx = -1;
+  bool any = false;
+  std::string truncated = "[";
   out("[");
   source.generations(doc_id, [&](Generation&& generation) {
-    if (generation.idx == idx) {
-      out(", ");
-    } else {
-      out(idx < 0 ? "[" : "], [");
-    }
+    const char* before = generation.idx == idx ? ", " : idx < 0 ? "[" : "], [";
+    const bool cut = IsTruncatedAnswer(generation);
+    any = any || cut;
+    truncated += before;
+    truncated += cut ? "true" : "false";
     idx = generation.idx;
+    out(before);
     out(PythonJson(Response(std::move(generation))));
   });
-  out(idx < 0 ? "]" : "]]");
+  const char* end = idx < 0 ? "]" : "]]";
+  out(end);
+  return any ? truncated + end : "";
 }
 
 // The thinking before each answer, in the form of the responses.
@@ -136,10 +142,16 @@ std::string WriteSample(const TaskDefinition& task, const PreparedTask& prepared
   text.pop_back();  // the object goes on
   out(text);
   out(", \"resps\": ");
-  WriteResponses(source, doc_id, out);
+  const std::string truncated = WriteResponses(source, doc_id, out);
+  if (!truncated.empty()) out(", \"evald_truncated\": " + truncated);
   if (HasThinking(requests)) {
     out(", \"evald_thinking\": ");
     WriteThinking(source, doc_id, out);
+  }
+  const std::string_view detail = source.detail ? source.detail(doc_id) : std::string_view();
+  if (!detail.empty()) {
+    out(", \"evald_detail\": ");
+    out(detail);
   }
   out(", \"filtered_resps\": ");
   const std::string_view answers = source.filtered(doc_id, filter);

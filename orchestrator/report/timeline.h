@@ -38,6 +38,10 @@ class Timeline {
   /// row.
   std::map<std::string, double> Share(const std::string& name, int64_t end_us) const;
 
+  /// The Trace Event Format of a run that goes on, with at most the newest `spans_max` spans,
+  /// without their args. What a device does since its last span is not known yet and is not drawn.
+  Json Live(int64_t end_us, size_t spans_max) const;
+
   /// Writes the Trace Event Format in its JSON object form, which Perfetto and chrome://tracing
   /// open (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
   /// "otherData" has the number of dropped spans of each row.
@@ -53,7 +57,11 @@ class Timeline {
     int64_t dropped = 0;
   };
   Row* Find(const std::string& id);
-  std::vector<TimelineSpan> WithIdle(const Row& row, int64_t end_us) const;
+  /// Adds `idle` spans between `spans`, from `begin` to `end`.
+  static std::vector<TimelineSpan> WithIdle(std::vector<TimelineSpan> spans, int64_t begin,
+                                            int64_t end);
+  /// The events that name a row, and those of its spans.
+  void AddEvents(size_t row, const std::vector<TimelineSpan>& spans, Json* events) const;
 
   int64_t begin_us_;
   std::vector<Row> rows_;

@@ -322,6 +322,18 @@ Json Evaluation::Scores() const {
   return scores;
 }
 
+Json Evaluation::Groups() const {
+  Json groups = Json::object();
+  if (!suite_) return groups;
+  for (const GroupDefinition& group : suite_->groups) groups[group.name] = group.children;
+  return groups;
+}
+
+Json Evaluation::LiveTimeline() const {
+  constexpr size_t kSpansMax = 4000;  // the loop makes them
+  return timeline_.Live(MonotonicMicros(), kSpansMax);
+}
+
 // Commits and spans that come later are not part of the ending.
 RunEnding Evaluation::TakeEnding() {
   *cancel_ = true;

@@ -186,6 +186,10 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   ProgressSnapshot Progress() const;
   /// {task: {metric, value, stderr}} of finished tasks.
   Json Scores() const;
+  /// The timeline so far, in the Trace Event Format.
+  Json LiveTimeline() const;
+  /// {group: [tasks and groups in it]}; empty until the tasks are prepared.
+  Json Groups() const;
   const std::string& fingerprint() const { return fingerprint_; }
 
   /// The input for EndRun, which waits for the disk. Call it once, after `over`. After this call

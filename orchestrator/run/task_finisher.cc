@@ -101,6 +101,9 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Gathere
   source.filtered = [&](int64_t document, const std::string& filter) {
     return scores[task.score_of.at(static_cast<size_t>(document))].Filtered(document, filter);
   };
+  source.detail = [&](int64_t document) {
+    return scores[task.score_of.at(static_cast<size_t>(document))].Detail(document);
+  };
   source.generations = [&](int64_t document, const std::function<void(Generation&&)>& visit) {
     const int requests = scorer.Requests(prepared.Document(document));
     const auto at = static_cast<size_t>(document);

@@ -21,6 +21,7 @@ struct QueuedRun {
   std::shared_ptr<Evaluation> evaluation;  ///< while the run is at work
   std::string user;
   int priority = 0;
+  RunLabels labels;
   /// Queued, preparing, running, paused, cancelling, or its final state
   std::string state = "queued";
   bool paused = false;                         ///< the run is not started, or leases nothing

@@ -13,6 +13,7 @@
 #include "evald/error.h"
 #include "evald/json.h"
 #include "orchestrator/fleet/loop_turns.h"
+#include "orchestrator/service/run_labels.h"
 
 namespace evald {
 
@@ -116,6 +117,10 @@ class RunService {
   /// Run resource
   virtual void Act(const std::string& run, RunAction action, Done<Json> done) = 0;
   virtual void SetPriority(const std::string& run, int priority, Done<Json> done) = 0;
+  /// The timeline so far of a run that is at work (Trace Event Format). kUsage for any other run.
+  virtual void Timeline(const std::string& run, Done<Json> done) = 0;
+  /// Changes what people wrote about a run, which may be over.
+  virtual void SetLabels(const std::string& run, LabelChange change, Done<Json> done) = 0;
   /// A training run says that a checkpoint is complete. The watches whose folder holds it look at
   /// once, and submit the checkpoint if it is new to them. The answer is a CheckpointAnnouncement
   /// resource with the runs that this checkpoint already had. kUsage if no watch covers the folder.

@@ -81,6 +81,8 @@ class Service : public RunService {
   void Submit(Submission submission, Done<Submitted> done, Cancelled cancelled);
   void Act(const std::string& run, RunAction action, Done<Json> done) override;
   void SetPriority(const std::string& run, int priority, Done<Json> done) override;
+  void Timeline(const std::string& run, Done<Json> done) override;
+  void SetLabels(const std::string& run, LabelChange change, Done<Json> done) override;
   void Announce(const std::filesystem::path& checkpoint, const std::string& user,
                 Done<Json> done) override;
   std::shared_ptr<const ServiceView> View() const override;
@@ -155,6 +157,8 @@ class Service : public RunService {
   // Actions on a run (service_act.cc)
   void ActNow(const std::string& run, RunAction action, Done<Json> done);
   void SetPriorityNow(const std::string& run, int priority, const Done<Json>& done);
+  void SetLabelsNow(const std::string& run, const LabelChange& change, const Done<Json>& done);
+  void SetLabelsOfOver(const std::string& run, const LabelChange& change, Done<Json> done);
   void Cancel(const std::string& run, Done<Json> done);
   void CancelWaiting(QueuedRun* run, Done<Json> done);
   void Pause(const std::string& run, Done<Json> done);
@@ -293,7 +297,7 @@ class Service : public RunService {
   int64_t next_event_ = 1;
   struct ShownRun {
     std::shared_ptr<const Json> resource;
-    std::tuple<std::string, int, bool, Json, bool, bool, std::string>
+    std::tuple<std::string, int, bool, Json, bool, bool, std::string, RunLabels>
         what;                          ///< what it was made from, but for progress
     int64_t due_us = 0;                ///< when progress may be shown again
     std::shared_ptr<const Json> sent;  ///< the last whose progress followers were told

@@ -168,6 +168,60 @@ void Service::SetPriorityNow(const std::string& id, int priority, const Done<Jso
   AnswerOnceOnDisk(done, *Shown(*run));
 }
 
+void Service::Timeline(const std::string& id, Done<Json> done) {
+  loop_.Post([this, id, done = std::move(done)] {
+    const QueuedRun* run = queue_.Find(id);
+    if (run == nullptr || !run->evaluation || run->ending())
+      return done(Error(ErrorKind::kUsage, fmt::format("run {} is not at work", id)));
+    done(run->evaluation->LiveTimeline());
+  });
+}
+
+void Service::SetLabels(const std::string& id, LabelChange change, Done<Json> done) {
+  loop_.Post([this, id, change = std::move(change), done = std::move(done)] {
+    SetLabelsNow(id, change, done);
+  });
+}
+
+void Service::SetLabelsNow(const std::string& id, const LabelChange& change,
+                           const Done<Json>& done) {
+  if (DeferWhileRegistering(id, [this, id, change, done] { SetLabelsNow(id, change, done); }))
+    return;
+  if (resuming_.contains(id)) {
+    return done(Error(ErrorKind::kUsage, fmt::format("run {} is being resumed", id),
+                      "try again once it is queued"));
+  }
+  QueuedRun* run = queue_.Find(id);
+  if (run == nullptr) return SetLabelsOfOver(id, change, done);
+  Apply(change, &run->labels);
+  Save(*run);
+  Emit(run->id, "run.labels", {{"title", run->labels.title}, {"tags", run->labels.tags}});
+  Publish();
+  AnswerOnceOnDisk(done, *Shown(*run));
+}
+
+// The labels of a run that is over lie in its last resource.
+void Service::SetLabelsOfOver(const std::string& id, const LabelChange& change, Done<Json> done) {
+  auto answer = std::make_shared<Json>();
+  database_->Post(
+      [id, change, answer](RunStore& store) {
+        const std::optional<RunRow> row = service_store::ShowRun(store.database(), id);
+        if (!row) return;
+        *answer = StoredResource(*row);
+        RunLabels labels = LabelsOf(*answer);
+        Apply(change, &labels);
+        AddLabels(labels, &*answer);
+        service_store::UpdateRun(store.database(), id, row->state, row->priority,
+                                 answer->dump(-1, ' ', false, Json::error_handler_t::replace));
+      },
+      [this, id, answer, done = std::move(done)] {
+        if (answer->is_null())
+          return done(Error(ErrorKind::kUsage, fmt::format("there is no run {}", id)));
+        Emit(id, "run.labels", {{"title", answer->at("title")}, {"tags", answer->at("tags")}});
+        done(*answer);
+      });
+}
+
 // An answer must hold in the next life, too: all that was posted before it is on disk by then.
 void Service::AnswerOnceOnDisk(Done<Json> done, Json answer) {
   database_->Post([](RunStore&) {},

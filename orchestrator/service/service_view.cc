@@ -140,7 +140,9 @@ Json StoredResource(const RunRow& row) {
                 {"exit_status", nullptr},
                 {"problems", Json::array()},
                 {"scores", Json::object()},
+                {"groups", Json::object()},
                 {"verdict", nullptr}};
+  AddLabels({}, &whole);
   const std::string where = "state.db: the resource of run " + row.run;
   try {
     const Json stored = ParseJson(row.resource, where);
@@ -168,7 +170,7 @@ Json Service::Resource(const QueuedRun& run) const {
   // The evaluation outlives the run's end for a while, and knows no groups.
   const bool has_results = past.contains("results");
   const Json scores = run.evaluation && !has_results ? run.evaluation->Scores() : PastScores(past);
-  return {
+  Json resource = {
       {"id", run.id},
       {"name", run.config.name},
       {"user", run.user},
@@ -186,7 +188,11 @@ Json Service::Resource(const QueuedRun& run) const {
       {"exit_status", over ? Json(static_cast<int>(run.outcome->status)) : Json()},
       {"problems", std::move(problems)},
       {"scores", scores},
+      {"groups",
+       run.evaluation ? run.evaluation->Groups() : MemberOr(past, "group_subtasks", nothing)},
       {"verdict", run.verdict}};
+  AddLabels(run.labels, &resource);
+  return resource;
 }
 
 // The resource of a run of many tasks takes long to make. It is made anew at once if something
@@ -194,8 +200,9 @@ Json Service::Resource(const QueuedRun& run) const {
 // spend more than a small share of its time on that.
 std::shared_ptr<const Json> Service::Shown(const QueuedRun& run) {
   const std::string waiting = run.evaluation ? run.evaluation->waiting() : run.waits_for;
-  const auto what = std::tuple(run.state, run.priority, run.outcome.has_value(), run.verdict,
-                               !run.resumes.empty(), run.evaluation != nullptr, waiting);
+  const auto what =
+      std::tuple(run.state, run.priority, run.outcome.has_value(), run.verdict,
+                 !run.resumes.empty(), run.evaluation != nullptr, waiting, run.labels);
   ShownRun& shown = shown_[run.number];
   const int64_t now = MonotonicMicros();
   if (shown.resource && shown.what == what && (!run.evaluation || now < shown.due_us))

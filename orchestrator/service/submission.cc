@@ -50,6 +50,7 @@ QueuedRun QueuedRunOf(const RunRow& row) {
   run.user = row.user;
   run.priority = row.priority;
   run.created = row.created;
+  run.labels = LabelsOf(Json::parse(row.resource, nullptr, false));
   return run;
 }
 

@@ -39,13 +39,18 @@ export function breakable(text) {
 const shown = new WeakMap();
 
 /** Puts the result of `build` into `node`, unless the last result there was for an equal `key`. So a focus or
- * a selection stays if nothing changed. */
+ * a selection stays if nothing changed. A focus goes to the new element that does the same as the old one. */
 export function show(node, key, build) {
   const text = JSON.stringify(key);
   if (shown.get(node) === text) return;
   shown.set(node, text);
+  const focused = node.contains(document.activeElement) && node !== document.activeElement ? document.activeElement : null;
   node.replaceChildren(...[build()].flat(Infinity).filter(isShown).map(shownText));
+  if (focused) [...node.querySelectorAll(focused.tagName)].find((other) => isSame(focused, other))?.focus({ preventScroll: true });
 }
+
+const isSame = (a, b) => ['data-group', 'data-key', 'href', 'aria-label'].every((name) => a.getAttribute(name) === b.getAttribute(name))
+  && (a.tagName !== 'BUTTON' || a.hasAttribute('data-group') || a.textContent === b.textContent);
 
 let counter = 0;
 export function freshId(prefix) {

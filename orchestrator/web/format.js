@@ -69,10 +69,29 @@ export function time(text) {
   return `${date.toLocaleDateString([], { month: 'short', day: 'numeric', ...year })}, ${clock.slice(0, 5)}`;
 }
 
-/** The training step: the last number in the checkpoint folder's name, or null. */
+/** The training step: the number after "step" in the checkpoint folder's name, else the last number in it, or
+ * null. */
 export function stepOf(checkpoint) {
-  const digits = folderName(checkpoint).match(/\d+/g);
+  const name = folderName(checkpoint);
+  const named = name.match(/step[-_ ]?(\d+)/i);
+  if (named) return Number(named[1]);
+  const digits = name.match(/\d+/g);
   return digits ? Number(digits[digits.length - 1]) : null;
+}
+
+const kUnits = { '': 1, k: 1e3, m: 1e6, b: 1e9, t: 1e12 };
+
+/** The tokens seen in training, if the checkpoint folder's name says so ("step1000-tokens4B"); else null. */
+export function tokensOf(checkpoint) {
+  const found = folderName(checkpoint).match(/tokens?[-_ ]?(\d+(?:\.\d+)?)([kmbt]?)(?![a-z])/i)
+    ?? folderName(checkpoint).match(/(\d+(?:\.\d+)?)([kmbt]?)[-_ ]?tokens?/i);
+  return found ? Number(found[1]) * kUnits[found[2].toLowerCase()] : null;
+}
+
+/** "1.5 B", "300 M", "1,200": numbers that are large. */
+export function largeCount(value) {
+  const unit = [[1e12, 'T'], [1e9, 'B'], [1e6, 'M']].find(([size]) => value >= size);
+  return unit ? `${Number((value / unit[0]).toPrecision(4))} ${unit[1]}` : count(Math.round(value));
 }
 
 export function folderName(path) {
@@ -81,4 +100,19 @@ export function folderName(path) {
 
 export function parentFolder(path) {
   return path.replace(/\/+$/, '').split('/').slice(0, -1).join('/') || '/';
+}
+
+/** What a run is called: the title that a person gave it, or its model's name. */
+export function titleOf(run) {
+  return run.title || run.name || run.id;
+}
+
+/** Runs in a line each that tells them from one another: [line, ...] in the order of `runs`. */
+export function runLines(runs) {
+  const lines = runs.map((run) => {
+    const name = run.title && run.title !== run.name ? `${run.title} (${run.name})` : titleOf(run);
+    const folder = run.checkpoint ? folderName(run.checkpoint) : '';
+    return [name, name.includes(folder) ? null : folder, time(run.created), ...(run.tags ?? [])].filter(Boolean).join(' \u00b7 ');
+  });
+  return lines.map((line, index) => (lines.indexOf(line) === lines.lastIndexOf(line) ? line : `${line} \u00b7 ${runs[index].id}`));
 }

@@ -6,13 +6,14 @@ import { el } from './dom.js';
 
 const kKey = 'evald.keys';
 const kHelp = [
-  ['1, 2, 3', 'runs, checkpoints, fleet'],
+  ['1, 2, 3, 4', 'runs, checkpoints, samples, fleet'],
   ['j, k', 'next, previous run or sample'],
   ['Enter', 'open the run'],
   ['n, p', 'next, previous page'],
-  ['/', 'to the filter'],
+  ['/', 'to the filter or the search'],
   ['t', 'light, dark or as the system says'],
   ['\u2190, \u2192', 'in a chart: from point to point; in a timeline: earlier, later'],
+  ['\u2191, \u2193', 'in a chart: from line to line'],
   ['+, \u2212, 0', 'in a timeline: nearer, farther, whole'],
   ['?', 'these keys'],
 ];
@@ -63,7 +64,8 @@ function press(selector) {
 const kActions = {
   1: () => { location.hash = '#/'; },
   2: () => { location.hash = '#/checkpoints'; },
-  3: () => { location.hash = '#/fleet'; },
+  3: () => { location.hash = '#/samples'; },
+  4: () => { location.hash = '#/fleet'; },
   j: () => step(1),
   k: () => step(-1),
   n: () => press('main [data-key="next"]'),

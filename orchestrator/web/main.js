@@ -19,7 +19,7 @@ const kViews = {
   missing: (main) => main.append(el('h1', { tabindex: '-1' }, 'Not here'),
     empty('There is no such page.', 'Go on with ', el('a', { href: '#/' }, 'the runs'), '.')),
 };
-const kSections = { '': 'runs', run: 'runs', checkpoints: 'checkpoints', samples: 'checkpoints', fleet: 'fleet' };
+const kSections = { '': 'runs', run: 'runs', checkpoints: 'checkpoints', samples: 'samples', fleet: 'fleet' };
 const kStateWords = { connecting: 'Connecting', live: 'Live', lost: 'No connection, trying again' };
 
 let first = true;

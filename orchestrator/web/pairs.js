@@ -16,12 +16,6 @@ export async function* samplesOf(run, task, filter, correct) {
   } while (cursor !== null);
 }
 
-/** The filter of a task's first sample, and the number of lines of the file. */
-export async function firstSample(run, task) {
-  const page = await get(runPath(run, 'samples', task), { limit: 1 });
-  return { filter: page.samples[0]?.filter ?? '', total: page.total };
-}
-
 /** {left, right} of equal doc_id. With `outer` also documents that one side lacks (null). */
 async function* joined(left, right, outer) {
   let a = await left.next();
@@ -57,12 +51,18 @@ async function* merged(one, other) {
 
 /** The choices of samples to look at, and their labels. */
 export const kShown = {
-  differ: 'one right, one wrong',
-  lost: 'left right, right wrong',
-  gained: 'left wrong, right right',
+  differ: 'lost or gained',
+  lost: 'lost',
+  gained: 'gained',
   'both-wrong': 'both wrong',
   'both-right': 'both right',
   all: 'all documents',
+};
+/** What a choice means, where its label does not say it. */
+export const kMeant = {
+  differ: 'one right, one wrong',
+  lost: 'the left one is right, the right one is wrong',
+  gained: 'the left one is wrong, the right one is right',
 };
 export const kShownOfOne = { all: 'all documents', wrong: 'wrong ones', right: 'right ones' };
 
@@ -80,5 +80,22 @@ export function pairsOf(a, b, task, filter, shown) {
     case 'both-right': return joined(left(true), right(true), false);
     case 'all': return joined(left(undefined), right(undefined), true);
     default: return merged(joined(left(true), right(false), false), joined(left(false), right(true), false));
+  }
+}
+
+const textsOf = (sample) => (sample ? [sample.prompt, sample.answers, sample.thinking, sample.filtered, sample.target, sample.continuations] : []);
+
+function holds(value, wanted) {
+  if (Array.isArray(value)) return value.some((one) => holds(one, wanted));
+  return typeof value === 'string' && value.toLowerCase().includes(wanted);
+}
+
+/** Those of the pairs whose prompts, answers or targets hold `text`, in whatever case. `onRead` is called for
+ * each pair that is read. */
+export async function* searched(pairs, text, onRead) {
+  const wanted = text.toLowerCase();
+  for await (const pair of pairs) {
+    onRead();
+    if (holds([textsOf(pair.left), textsOf(pair.right)], wanted)) yield pair;
   }
 }

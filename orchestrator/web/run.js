@@ -2,17 +2,20 @@
 
 import { find, patch, post, runPath, token } from './api.js';
 import { confirmed, openDialog } from './dialogs.js';
-import { announce, breakable, el, empty, problem, show, visible } from './dom.js';
-import { count, plural, score, took, time } from './format.js';
+import { announce, el, empty, problem, show, visible } from './dom.js';
+import { plural, took, time, titleOf } from './format.js';
 import { gatesOf } from './gates.js';
+import { askLabels, labelsOf } from './labels.js';
 import { bar, percentOf, phaseRow, rateOf, shareOf } from './progress.js';
 import { linkTo } from './router.js';
+import { atWork, RunTasks } from './run_tasks.js';
+import { readTrace } from './spans.js';
 import { badge, exitMeaning, verdictOf } from './states.js';
 import { isOver, keep, loadRun, onChange } from './store.js';
-import { Table } from './table.js';
 import { timelineOf } from './timeline.js';
 
 const kTickMs = 1000;
+const kTimelineMs = 3000;
 const kAnnounceEvery = 0.25;
 
 const fact = (name, value, broad) => (value ? el('div', { class: broad ? 'broad' : null }, el('dt', {}, name), el('dd', {}, value)) : null);
@@ -24,13 +27,13 @@ class RunView {
   #failure = el('div');
   #problems = el('div');
   #progress = el('section', { 'aria-label': 'Progress' });
-  #tasks = el('section', { 'aria-labelledby': 'tasks' }, el('h2', { id: 'tasks' }, 'Tasks'));
   #gates = el('section', { 'aria-labelledby': 'gates' }, el('h2', { id: 'gates' }, 'Gates'));
   #timeline = el('section', { 'aria-labelledby': 'timeline' }, el('h2', { id: 'timeline' }, 'Timeline'));
   #facts = el('section', { 'aria-labelledby': 'facts' }, el('h2', { id: 'facts' }, 'About this run'));
-  #drawn = null;
+  #drawn = null;     // the timeline
+  #asking = false;   // for the timeline so far
+  #askedMs = 0;
   #filesLoaded = false;
-  #truncated = {};  // answers that ran into max_gen_toks, by task; of a run that is over
   #ended = false;
   #said = -1;
   #state = '';
@@ -38,39 +41,22 @@ class RunView {
   #badges = el('span', { class: 'buttons' });
   #actions = el('div', { class: 'buttons' });
   #lead = el('p', { class: 'lead' });
-  #table = new Table({
-    caption: 'Score with its standard error, and documents generated and scored',
-    idOf: (row) => row.task,
-    columns: [
-      { label: 'Task', header: true, class: 'breaks', value: (row) => row.task,
-        cell: (row) => [breakable(row.task), row.score ? el('div', { class: 'small muted narrow' }, row.score.metric) : null], key: (row) => row.score?.metric },
-      { label: 'Metric', class: 'wide', value: (row) => row.score?.metric ?? null, cell: (row) => row.score?.metric ?? '\u2013' },
-      { label: 'Score', class: 'number', value: (row) => row.score?.value ?? null, key: (row) => score(row.score), cell: (row) => score(row.score) },
-      { label: 'Scored', class: 'number wide', value: (row) => row.scored, key: (row) => [row.scored, row.documents],
-        cell: (row) => `${count(row.scored)} of ${count(row.documents)}` },
-      { label: 'Generated', class: 'number wide', value: (row) => row.generated, key: (row) => [row.generated, row.documents],
-        cell: (row) => `${count(row.generated)} of ${count(row.documents)}` },
-      { label: 'Truncated', class: 'number wide', value: (row) => row.truncated?.truncated ?? null, key: (row) => row.truncated,
-        cell: (row) => (row.truncated ? `${count(row.truncated.truncated)} of ${count(row.truncated.answers)}` : '\u2013') },
-      { label: 'Samples', key: (row) => row.ready, cell: (row) => (row.ready
-        ? el('a', { href: linkTo('samples', [], { a: this.#id, task: row.task }), 'data-step': true, 'aria-label': `Samples of ${row.task}` }, 'read')
-        : el('span', { class: 'muted' }, 'when done')) },
-    ],
-  });
+  #labels = el('div', { class: 'labels' });
+  #tasks;
 
   constructor(main, id) {
     this.#id = id;
     this.#title.textContent = visible(id);
-    this.#head.append(el('div', {}, el('div', { class: 'title' }, this.#title, this.#badges), this.#lead), this.#actions);
-    this.#tasks.append(this.#table.node);
-    main.append(this.#head, this.#failure, this.#problems, this.#progress, this.#tasks, this.#gates, this.#timeline, this.#facts);
-    for (const part of [this.#tasks, this.#gates, this.#timeline, this.#facts]) part.hidden = true;
+    this.#head.append(el('div', {}, el('div', { class: 'title' }, this.#title, this.#badges), this.#lead, this.#labels), this.#actions);
+    this.#tasks = new RunTasks(id);
+    main.append(this.#head, this.#failure, this.#problems, this.#progress, this.#tasks.node, this.#gates, this.#timeline, this.#facts);
+    for (const part of [this.#gates, this.#timeline, this.#facts]) part.hidden = true;
   }
 
   async load() {
     try {
       this.#run = await loadRun(this.#id);
-      document.title = `${this.#run.name} \u00b7 evald`;
+      document.title = `${titleOf(this.#run)} \u00b7 evald`;
       show(this.#failure, '', () => []);
       this.render();
     } catch (error) {
@@ -87,39 +73,26 @@ class RunView {
   render() {
     const run = this.#run;
     if (!run) return;
-    show(this.#title, run.name, () => run.name);
+    show(this.#title, titleOf(run), () => titleOf(run));
     show(this.#badges, [run.state, verdictOf(run)], () => [badge(run.state), verdictOf(run) ? [el('span', { class: 'muted small' }, 'gates'), badge(verdictOf(run))] : null]);
     show(this.#lead, [run.state, run.started, run.exit_status, took(run)], () => this.#leadOf(run));
+    show(this.#labels, [run.name, run.title, run.tags, run.note], () => labelsOf(run));
     show(this.#actions, [run.state, run.priority, token() !== ''], () => this.#actionsOf(run));
     show(this.#problems, run.problems, () => (run.problems.length === 0 ? [] : el('div', { class: 'note bad' },
       el('strong', {}, plural(run.problems.length, 'problem')), el('ul', {}, run.problems.map((text) => el('li', {}, text))))));
     show(this.#progress, isOver(run) ? run.state : [run.progress, took(run)], () => this.#progressOf(run));
-    this.#renderTasks(run);
+    this.#tasks.setRun(run);
     show(this.#facts, [run.id, run.ended, run.fingerprint, run.started], () => this.#factsOf(run));
     this.#facts.hidden = false;
     this.#tell(run);
     if (isOver(run) && !this.#filesLoaded) this.#loadFiles();
-    if (!isOver(run)) {
-      this.#timeline.hidden = false;
-      show(this.#timeline, 'later', () => [el('h2', { id: 'timeline' }, 'Timeline'),
-        el('p', { class: 'muted' }, 'It is drawn when the run is over. What each device does now is on ', el('a', { href: '#/fleet' }, 'the fleet'), '.')]);
-    }
+    if (!isOver(run)) this.#loadLiveTimeline();
   }
 
   #leadOf(run) {
     if (!run.started) return `Submitted ${time(run.created)}`;
     const exit = run.exit_status > 0 || verdictOf(run) ? `, exit status ${run.exit_status} (${exitMeaning(run.exit_status)})` : '';
     return isOver(run) ? `Took ${took(run)}${exit}` : `${took(run)} so far`;
-  }
-
-  #renderTasks(run) {
-    const rows = run.progress.tasks.map((task) => ({ ...task, score: run.scores?.[task.task] ?? null, truncated: this.#truncated[task.task] ?? null,
-      ready: isOver(run) ? task.scored > 0 : task.headline !== null || Boolean(run.scores?.[task.task]) }));
-    for (const [task, entry] of Object.entries(run.scores ?? {})) {  // groups
-      if (!rows.some((row) => row.task === task)) rows.push({ task, score: entry, truncated: null, documents: null, generated: null, scored: null, ready: false });
-    }
-    this.#tasks.hidden = rows.length === 0;
-    this.#table.setRows(rows);
   }
 
   #progressOf(run) {
@@ -130,7 +103,7 @@ class RunView {
     return el('div', { class: 'panel card' },
       el('div', { class: 'spread' }, el('strong', {}, percentOf(run)), el('span', { class: 'muted' }, rateOf(run))),
       bar('The whole run', shareOf(run), 1),
-      el('div', { class: 'cards' }, run.progress.phases.map(phaseRow)));
+      el('div', { class: 'phases' }, run.progress.phases.map(phaseRow)), atWork(run));
   }
 
   #factsOf(run) {
@@ -152,6 +125,29 @@ class RunView {
     this.#state = run.state;
   }
 
+  // The timeline so far. It is asked for again every few seconds while the page is looked at.
+  async #loadLiveTimeline() {
+    if (this.#asking || Date.now() - this.#askedMs < kTimelineMs || document.visibilityState === 'hidden') return;
+    this.#asking = true;
+    try {
+      const json = await find(runPath(this.#id, 'timeline'));
+      if (!this.#ended && json && !this.#filesLoaded) this.#drawTimeline(json);
+    } catch {
+      // It is asked for again.
+    }
+    this.#asking = false;
+    this.#askedMs = Date.now();
+  }
+
+  // Returns whether there is anything to draw.
+  #drawTimeline(json) {
+    const trace = readTrace(json);
+    if (this.#drawn) this.#drawn.setTrace(trace);
+    else this.#drawn = timelineOf(trace);
+    if (this.#drawn) show(this.#timeline, 'drawn', () => [el('h2', { id: 'timeline' }, 'Timeline'), this.#drawn.node]);
+    this.#timeline.hidden = !this.#drawn;
+  }
+
   async #loadFiles() {
     this.#filesLoaded = true;
     const part = async (section, name, build) => {
@@ -167,9 +163,11 @@ class RunView {
       }
     };
     await Promise.all([
-      part(this.#timeline, 'timeline', (json) => {
-        this.#drawn = timelineOf(json);
-        return this.#drawn?.node;
+      find(runPath(this.#id, 'timeline')).then((json) => {
+        if (json && !this.#ended) this.#drawTimeline(json);
+      }, (error) => {
+        this.#timeline.hidden = false;
+        show(this.#timeline, String(error), () => [el('h2', { id: 'timeline' }, 'Timeline'), problem(error)]);
       }),
       verdictOf(this.#run) ? part(this.#gates, 'verdict', gatesOf) : null,
       this.#run.state === 'done' ? this.#loadTruncated() : null,
@@ -180,20 +178,20 @@ class RunView {
   async #loadTruncated() {
     const results = await find(runPath(this.#id, 'results')).catch(() => null);
     if (this.#ended || !results?.evald?.truncated_answers) return;
-    this.#truncated = results.evald.truncated_answers;
-    this.#renderTasks(this.#run);
+    this.#tasks.setTruncated(results.evald.truncated_answers);
   }
 
   #actionsOf(run) {
     const button = (label, action, danger) => el('button', { type: 'button', class: danger ? 'danger' : null, onclick: action }, label);
+    const label = button('Name, tags, note', () => this.#label(run));
     const compare = el('a', { href: linkTo('checkpoints', [], { run: run.id }) }, 'Compare checkpoints');
     if (isOver(run)) {
       // The browser itself opens a report, and it sends no token.
-      return [compare, run.state === 'done' ? null : button('Resume', () => this.#act('resume')), run.state === 'done' && token() === ''
+      return [compare, label, run.state === 'done' ? null : button('Resume', () => this.#act('resume')), run.state === 'done' && token() === ''
         ? el('a', { href: runPath(run.id, 'report'), target: '_blank', rel: 'noopener' }, 'Report') : null];
     }
     return [
-      compare,
+      compare, label,
       run.state === 'cancelling' ? null : run.state === 'paused' ? button('Resume', () => this.#act('resume')) : button('Pause', () => this.#act('pause')),
       button(`Priority ${run.priority}`, () => this.#changePriority(run)),
       run.state === 'cancelling' ? null : button('Cancel', () => this.#cancel(run), true),
@@ -215,7 +213,12 @@ class RunView {
   }
 
   async #cancel(run) {
-    if (await confirmed(`Cancel ${run.name}?`, 'What it has computed so far stays in its folder.', 'Cancel the run')) await this.#act('cancel');
+    if (await confirmed(`Cancel ${titleOf(run)}?`, 'What it has computed so far stays in its folder.', 'Cancel the run')) await this.#act('cancel');
+  }
+
+  async #label(run) {
+    const labels = await askLabels(run);
+    if (labels !== null) await this.#try(() => patch(runPath(this.#id), labels));
   }
 
   async #changePriority(run) {

@@ -2,7 +2,9 @@
 
 import { get } from './api.js';
 import { announce, el, empty, problem, show } from './dom.js';
-import { number, plural, took, time } from './format.js';
+import { folderName, number, plural, took, time, titleOf } from './format.js';
+import { forest } from './groups.js';
+import { tagsOf } from './labels.js';
 import { bar, percentOf, rateOf, shareOf } from './progress.js';
 import { linkTo, rewrite } from './router.js';
 import { badge, verdictOf } from './states.js';
@@ -14,28 +16,51 @@ const kStates = ['queued', 'preparing', 'running', 'paused', 'cancelling', 'done
 const kTick = 1000;
 const kScoresMax = 4;
 
-const runLink = (run, attributes) => el('a', { href: linkTo('run', [run.id]), ...attributes }, run.name || run.id);
+const runLink = (run, attributes) => el('a', { href: linkTo('run', [run.id]), ...attributes }, titleOf(run));
+
+// Groups, and tasks in no group: [name, score].
+function topScores(run) {
+  const scores = run.scores ?? {};
+  const tasks = Object.keys(scores).filter((name) => !Object.hasOwn(run.groups ?? {}, name));
+  const tops = forest(tasks, run.groups ?? {}).map((node) => node.name);
+  const names = tops.filter((name) => Object.hasOwn(scores, name));
+  return (names.length > 0 ? names : tasks).map((name) => [name, scores[name]]);
+}
 
 // The scores as one text for screen readers.
 function scoresLine(run) {
-  const scores = Object.entries(run.scores ?? {});
+  const scores = topScores(run);
   if (scores.length === 0) return '';
   const shown = scores.slice(0, 3).map(([task, entry]) => `${task} ${number(entry.value)}`).join(' \u00b7 ');
   return scores.length > 3 ? `${shown} and ${scores.length - 3} more` : shown;
 }
 
 function scoresOf(run) {
-  const scores = Object.entries(run.scores ?? {});
-  return el('ul', { class: 'inline small' }, scores.slice(0, kScoresMax).map(([task, entry]) =>
+  const scores = topScores(run);
+  return el('ul', { class: 'inline small scores' }, scores.slice(0, kScoresMax).map(([task, entry]) =>
     el('li', {}, el('span', { class: 'muted' }, `${task} `), number(entry.value))),
   scores.length > kScoresMax ? el('li', { class: 'muted' }, `and ${scores.length - kScoresMax} more`) : null);
+}
+
+// The model's name and the checkpoint's, where the run is not called so.
+function furtherNames(run) {
+  const folder = run.checkpoint ? folderName(run.checkpoint) : '';
+  return [titleOf(run) === run.name ? null : run.name, run.name.includes(folder) ? null : folder].filter(Boolean);
+}
+
+// Title and tags, and what tells this run from others of the same checkpoint.
+function nameOf(run) {
+  return [runLink(run, { 'data-step': true, title: run.note || null }), tagsOf(run),
+    el('div', { class: 'small muted wide' }, [...furtherNames(run), run.id].join(' \u00b7 ')),
+    el('div', { class: 'small muted narrow' }, [...furtherNames(run), time(run.created)].join(' \u00b7 ')),
+    Object.keys(run.scores ?? {}).length > 0 ? el('div', { class: 'narrow' }, scoresOf(run)) : null];
 }
 
 function card(run) {
   const left = rateOf(run);
   return el('article', { class: 'panel card' },
     el('div', { class: 'spread' }, el('h3', {}, runLink(run)), badge(run.state)),
-    bar(`${run.name}: progress`, shareOf(run), 1),
+    bar(`${titleOf(run)}: progress`, shareOf(run), 1),
     el('div', { class: 'spread small muted' },
       el('span', {}, `${percentOf(run)} of ${plural(run.progress.documents, 'document')}`),
       el('span', {}, left || `${took(run)} so far`)),
@@ -43,9 +68,7 @@ function card(run) {
 }
 
 const kColumns = [
-  { label: 'Run', header: true, class: 'breaks', value: (run) => run.name,
-    cell: (run) => [runLink(run, { 'data-step': true }), el('div', { class: 'small muted wide whole' }, run.id),
-      el('div', { class: 'small muted narrow' }, time(run.created))] },
+  { label: 'Run', header: true, class: 'breaks', value: titleOf, key: (run) => [titleOf(run), run.tags, run.note, run.scores, run.created], cell: nameOf },
   { label: 'State', value: (run) => run.state, key: (run) => [run.state, isOver(run) ? null : percentOf(run)],
     cell: (run) => [badge(run.state), run.state === 'running' ? el('div', { class: 'small muted' }, percentOf(run)) : null] },
   { label: 'Gates', value: (run) => verdictOf(run), cell: (run) => (verdictOf(run) ? badge(verdictOf(run)) : el('span', { class: 'muted' }, '\u2013')) },
@@ -81,7 +104,7 @@ class RunsView {
     this.#text = parameters.text ?? '';
     const states = el('select', { onchange: (event) => this.#filter({ state: event.target.value }) },
       el('option', { value: '' }, 'all'), kStates.map((state) => el('option', { value: state, selected: state === this.#state }, state)));
-    const text = el('input', { type: 'search', value: this.#text, 'data-key': 'filter', placeholder: 'name, checkpoint, user',
+    const text = el('input', { type: 'search', value: this.#text, 'data-key': 'filter', placeholder: 'name, tag, checkpoint, user',
       oninput: (event) => this.#filter({ text: event.target.value }) });
     main.append(
       el('div', { class: 'page-head' }, el('div', {}, el('h1', { tabindex: '-1' }, 'Runs'), this.#lead)),
@@ -127,7 +150,7 @@ class RunsView {
       if (!run) continue;
       const queued = this.#queue.some((other) => other.id === id);
       if (isOver(run)) {
-        if (this.#live.delete(id)) announce(`${run.name}: ${run.state}${scoresLine(run) ? `, ${scoresLine(run)}` : ''}`);
+        if (this.#live.delete(id)) announce(`${titleOf(run)}: ${run.state}${scoresLine(run) ? `, ${scoresLine(run)}` : ''}`);
       } else if (run.state !== 'queued') {
         this.#live.set(id, run);
       }
@@ -188,7 +211,7 @@ class RunsView {
     this.#renderNow(live);
     const wanted = this.#text.trim().toLowerCase();
     const rows = this.#runs.filter((run) => !wanted
-      || [run.name, run.id, run.checkpoint, run.user, run.state].some((part) => part.toLowerCase().includes(wanted)));
+      || [run.name, run.id, run.checkpoint, run.user, run.state, run.title ?? '', run.note ?? '', ...(run.tags ?? [])].some((part) => part.toLowerCase().includes(wanted)));
     this.#table.setRows(rows);
     show(this.#list, [rows.length > 0, this.#runs.length > 0, this.#state], () => (rows.length > 0 ? this.#table.node : this.#empty()));
     show(this.#pages, [this.#cursors.length, this.#next], () => this.#pager());
@@ -203,14 +226,14 @@ class RunsView {
     const known = new Map([...this.#active.children].map((node) => [node.dataset.run, node]));
     const nodes = live.map((run) => {
       const node = known.get(run.id) ?? el('div', { 'data-run': run.id });
-      show(node, [run.name, run.state, run.progress, run.scores, took(run)], () => card(run));
+      show(node, [titleOf(run), run.tags, run.state, run.progress, run.scores, took(run)], () => card(run));
       return node;
     });
     if (nodes.length !== this.#active.children.length || nodes.some((node, index) => node !== this.#active.children[index])) {
       this.#active.replaceChildren(...nodes);
     }
     const queue = this.#queue.filter((run) => run.state === 'queued');
-    show(this.#waiting, queue.slice(0, 20).map((run) => [run.id, run.priority]).concat([queue.length]), () => (queue.length === 0 ? [] : [
+    show(this.#waiting, queue.slice(0, 20).map((run) => [run.id, titleOf(run), run.priority]).concat([queue.length]), () => (queue.length === 0 ? [] : [
       el('h3', { id: 'waiting', class: 'muted small' }, 'Waiting, in the order they will start'),
       el('ol', { 'aria-labelledby': 'waiting' }, queue.slice(0, 20).map((run) => el('li', {}, runLink(run),
         run.priority !== 0 ? el('span', { class: 'muted small' }, ` priority ${run.priority}`) : null))),

@@ -6,6 +6,7 @@ import { asText, said } from './text_block.js';
 import { badge } from './states.js';
 
 const kQuestionMax = 600;
+const kEnds = { failed: 'failed', timeout: 'timed out', killed: 'was killed' };
 
 /** Whether the answers are log-likelihoods of given continuations. */
 const isChoice = (sample) => sample.continuations.length > 0
@@ -33,24 +34,41 @@ function choices(sample) {
       el('td', {}, [index === best ? 'chosen' : null, index === target ? 'the answer' : null].filter(Boolean).join(', '))))));
 }
 
+/** How the programs of a sample ended: a list of {status, detail}; empty if it is no code. */
+function programsOf(sample) {
+  return [sample.detail?.[sample.filter] ?? []].flat(Infinity).filter((one) => typeof one?.status === 'string');
+}
+
+function failuresOf(programs) {
+  const several = programs.length > 1;
+  return programs.map((program, index) => (program.status === 'passed' ? null : el('div', { class: 'failure' },
+    el('p', { class: 'small' }, el('strong', {}, several ? `Program ${index + 1} ` : 'The program ', kEnds[program.status] ?? program.status)),
+    program.detail && program.detail !== kEnds[program.status] ? el('pre', { class: 'said error' }, String(program.detail).replace(/^failed: /, '')) : null)));
+}
+
+const isTruncated = (sample, index) => (sample.truncated ?? []).flat()[index] === true;
+
 function scoresOf(sample) {
   return Object.entries(sample.scores).map(([name, value]) => `${name} ${typeof value === 'number' ? number(value) : asText(value)}`).join(' \u00b7 ');
 }
 
 function side(name, sample, other) {
   if (!sample) return el('div', { class: 'side' }, el('div', { class: 'side-head' }, el('strong', {}, name)), el('p', { class: 'muted' }, 'This run did not evaluate the document.'));
+  const programs = programsOf(sample);
   const others = other && !isChoice(other) ? answersOf(other) : [];
   const body = isChoice(sample) ? choices(sample)
-    : answersOf(sample).map((text, index) => [thinkingOf(sample, index), said(text, other ? others[index] ?? '' : null)]);
+    : answersOf(sample).map((text, index) => [thinkingOf(sample, index), said(text, other ? others[index] ?? '' : null, programs.length > 0),
+      isTruncated(sample, index) ? el('p', { class: 'small' }, badge('cut off'), el('span', { class: 'muted' }, ' ran into max_gen_toks')) : null]);
   const filtered = sample.filtered === null || isChoice(sample) ? null : asText([sample.filtered].flat(2).length === 1 ? [sample.filtered].flat(2)[0] : sample.filtered);
   const same = filtered !== null && answersOf(sample).some((text) => text.trim() === filtered.trim());
   return el('div', { class: 'side' },
     el('div', { class: 'side-head' }, el('strong', {}, name), sample.correct === null ? null : badge(sample.correct ? 'right' : 'wrong'),
       el('span', { class: 'muted small' }, scoresOf(sample))),
     body,
+    failuresOf(programs),
     filtered === null || same ? null : filtered.length <= 80
       ? el('p', { class: 'small' }, el('span', { class: 'muted' }, 'Taken as the answer: '), el('code', {}, filtered))
-      : el('details', {}, el('summary', {}, 'What was scored'), said(filtered)));
+      : el('details', {}, el('summary', {}, 'What was scored'), said(filtered, null, programs.length > 0)));
 }
 
 // The part of the prompt that belongs to this document alone: the text after the last blank line.
@@ -68,11 +86,12 @@ export function sampleArticle(pair, names) {
   const otherPrompt = two && pair.left && pair.right && pair.left.prompt !== pair.right.prompt ? pair.right.prompt : null;
   const otherDocument = two && pair.left && pair.right && JSON.stringify(pair.left.doc) !== JSON.stringify(pair.right.doc);
   const target = one.target === null || isChoice(one) ? null : asText(one.target);
+  const isCode = [pair.left, pair.right].some((sample) => sample && programsOf(sample).length > 0);
   return el('article', { class: 'panel pair', 'data-step': true, tabindex: '-1', 'aria-label': `Document ${one.doc_id}` },
     el('header', {}, el('h2', {}, `Document ${one.doc_id}`),
       target !== null && target.length <= 60 && !target.includes('\n') ? el('span', { class: 'small' }, el('span', { class: 'muted' }, 'Expected: '), el('code', {}, target)) : null),
     otherDocument ? el('p', { class: 'note bad' }, 'The two runs have different documents under this number.') : null,
-    one.prompt === null ? null : el('div', { class: 'question' }, questionOf(one.prompt)),
+    one.prompt === null ? null : el('div', { class: isCode ? 'question code' : 'question' }, questionOf(one.prompt)),
     el('div', { class: 'folds' },
       one.prompt === null ? null : el('details', {}, el('summary', {}, otherPrompt === null ? 'The whole prompt' : 'The whole prompt, left'), said(one.prompt)),
       otherPrompt === null ? null : el('details', {}, el('summary', {}, 'The whole prompt, right: another one'), said(otherPrompt, one.prompt)),

@@ -1,45 +1,48 @@
 // Samples of a run, or of two side by side.
 
 import { announce, el, empty, problem, show } from './dom.js';
-import { count, plural, time } from './format.js';
-import { find, runPath } from './api.js';
-import { firstSample, kShown, kShownOfOne, pairsOf } from './pairs.js';
+import { count, plural, runLines, titleOf } from './format.js';
+import { taskOptions } from './groups.js';
+import { countsOfOne, countsOfTwo, loadMarks } from './marks.js';
+import { kMeant, kShown, kShownOfOne, pairsOf, searched } from './pairs.js';
 import { linkTo, rewrite } from './router.js';
 import { sampleArticle } from './sample.js';
 import { loadRun, loadRuns } from './store.js';
 
 const kPage = 10;
 const kRuns = 200;
+const kSearchWaitMs = 350;  // after the last key
+const kSayEvery = 500;      // documents read by a search
 
 const tasksOf = (run) => run.progress.tasks.map((task) => task.task);
-
-/** The filters for which results.json has scores of the task. Its keys are "metric,filter". */
-async function filtersOf(run, task) {
-  const results = await find(runPath(run, 'results'));
-  const entry = results?.results?.[task] ?? {};
-  const names = Object.keys(entry).filter((key) => key.includes(',') && !key.split(',')[0].endsWith('_stderr'));
-  return [...new Set(names.map((key) => key.slice(key.indexOf(',') + 1)))];
-}
 
 class SamplesView {
   #parameters;
   #runs = [];
   #filters = [];
-  #total = 0;
+  #counts = {};     // documents of each choice
   #pairs = [];      // found so far
   #source = null;
+  #read = 0;        // documents that a search has read
+  #query = 0;       // an earlier search stops reading
   #ended = false;  // the source has no more pairs
   #at = 0;  // number of the page's first pair
   #turn = 0;  // answers to earlier questions are dropped
   #lead = el('p', { class: 'lead' });
   #fields = el('div', { class: 'fields' });
+  #modes = el('div', { class: 'chips', role: 'group', 'aria-label': 'Documents to show' });
+  #search;
   #list = el('div');
   #pages = el('div', { class: 'pages' });
 
   constructor(main, parameters) {
     this.#parameters = parameters;
+    this.#search = el('input', { type: 'search', value: parameters.text ?? '', 'data-key': 'filter', placeholder: 'in prompts and answers',
+      oninput: () => this.#searchSoon() });
     main.append(el('div', { class: 'page-head' }, el('div', {}, el('h1', { tabindex: '-1' }, parameters.b ? 'Samples side by side' : 'Samples'), this.#lead)),
-      el('section', { 'aria-label': 'What is shown' }, this.#fields), el('section', { 'aria-label': 'Samples' }, this.#list, this.#pages));
+      el('section', { 'aria-label': 'What is shown' }, this.#fields,
+        el('div', { class: 'fields below' }, this.#modes, el('label', {}, 'Search', this.#search))),
+      el('section', { 'aria-label': 'Samples' }, this.#list, this.#pages));
   }
 
   async start() {
@@ -56,16 +59,28 @@ class SamplesView {
     }
   }
 
+  end() {
+    ++this.#turn;
+    ++this.#query;
+    clearTimeout(this.#soon);
+  }
+
   #run(id) {
     return this.#runs.find((run) => run.id === id) ?? null;
+  }
+
+  #soon = 0;
+  #searchSoon() {
+    clearTimeout(this.#soon);
+    this.#soon = setTimeout(() => this.#change({ text: this.#search.value.trim() }), kSearchWaitMs);
   }
 
   async #change(change) {
     this.#parameters = { ...this.#parameters, ...change };
     for (const name of Object.keys(this.#parameters)) if (!this.#parameters[name]) delete this.#parameters[name];
     document.querySelector('main h1').textContent = this.#parameters.b ? 'Samples side by side' : 'Samples';
-    await this.#restart();
     rewrite('samples', [], this.#parameters);
+    await this.#restart();
   }
 
   async #restart() {
@@ -77,7 +92,8 @@ class SamplesView {
     }
     const tasks = tasksOf(left).filter((task) => !right || tasksOf(right).includes(task));
     if (tasks.length === 0) {
-      this.#renderFields(left, right, tasks, '', {});
+      this.#renderFields(left, right, tasks, '');
+      this.#renderModes({}, '');
       show(this.#list, 'no-task', () => empty('These two runs have no task in common.', 'Choose another one.'));
       show(this.#pages, '', () => []);
       return;
@@ -85,15 +101,17 @@ class SamplesView {
     const task = tasks.includes(this.#parameters.task) ? this.#parameters.task : tasks[0];
     const modes = right ? kShown : kShownOfOne;
     const mode = Object.hasOwn(modes, this.#parameters.show ?? '') ? this.#parameters.show : right ? 'differ' : 'all';
-    this.#renderFields(left, right, tasks, task, modes, mode);
+    this.#renderFields(left, right, tasks, task);
     try {
-      const [first, filters] = await Promise.all([firstSample(left.id, task), filtersOf(left.id, task)]);
+      const filter = await this.#loadCounts(left, right, task);
       if (turn !== this.#turn) return;
-      this.#filters = filters.length > 0 ? filters : [first.filter];
-      this.#total = first.total / Math.max(1, this.#filters.length);
-      const filter = this.#filters.includes(this.#parameters.filter) ? this.#parameters.filter : this.#filters[0];
-      this.#renderFields(left, right, tasks, task, modes, mode, filter);
-      this.#source = pairsOf(left.id, right?.id ?? null, task, filter, mode);
+      this.#renderFields(left, right, tasks, task, filter);
+      this.#renderModes(modes, mode);
+      const text = this.#parameters.text ?? '';
+      const pairs = pairsOf(left.id, right?.id ?? null, task, filter, mode);
+      this.#read = 0;
+      const query = ++this.#query;
+      this.#source = text === '' ? pairs : searched(pairs, text, () => this.#onRead(query));
       this.#pairs = [];
       this.#at = 0;
       this.#ended = false;
@@ -105,6 +123,28 @@ class SamplesView {
     }
   }
 
+  // Returns the filter to show. Another task may not have the one of the address.
+  async #loadCounts(left, right, task) {
+    const wanted = this.#parameters.filter;
+    const load = (run, filter) => loadMarks(run.id, task, filter);
+    let mine = await load(left, wanted);
+    let filter = wanted;
+    if (!mine.filters.includes(wanted)) {
+      [filter] = mine.filters;
+      if (wanted) mine = await load(left, filter);
+    }
+    const theirs = right ? await load(right, filter) : null;
+    this.#filters = mine.filters;
+    this.#counts = theirs ? countsOfTwo(mine.marks, theirs.marks) : countsOfOne(mine.marks);
+    return filter;
+  }
+
+  // A search may read a whole file: it says how far it is.
+  #onRead(query) {
+    if (query !== this.#query) throw new Error('another search has begun');
+    if (++this.#read % kSayEvery === 0) this.#lead.textContent = `Searching, ${count(this.#read)} documents read`;
+  }
+
   // Looks for one pair more than the page holds, to know whether there is a next page.
   async #showPage(turn) {
     while (!this.#ended && this.#pairs.length <= this.#at + kPage) {
@@ -113,15 +153,16 @@ class SamplesView {
       if (next.done) this.#ended = true;
       else this.#pairs.push(next.value);
     }
-    const names = [this.#run(this.#parameters.a), this.#run(this.#parameters.b)].filter(Boolean).map((run) => run.name || run.id);
+    const runs = [this.#run(this.#parameters.a), this.#run(this.#parameters.b)].filter(Boolean);
+    const names = runs.length > 1 && titleOf(runs[0]) === titleOf(runs[1]) ? runLines(runs) : runs.map(titleOf);
     const page = this.#pairs.slice(this.#at, this.#at + kPage);
     show(this.#list, [turn, this.#at], () => (page.length > 0 ? page.map((pair) => sampleArticle(pair, names))
-      : empty('No document is like that.', 'Choose to see all documents.')));
+      : empty('No document is like that.', this.#parameters.text ? 'Clear the search, or choose to see all documents.' : 'Choose to see all documents.')));
     const more = this.#pairs.length > this.#at + kPage;
     const known = this.#ended ? ` of ${count(this.#pairs.length)}` : ', more follow';
     show(this.#lead, [turn, this.#at, known], () => (page.length > 0
-      ? `${count(this.#at + 1)} to ${count(this.#at + page.length)}${known}; the task has ${plural(this.#total, 'document')}`
-      : `None of ${plural(this.#total, 'document')}`));
+      ? `${count(this.#at + 1)} to ${count(this.#at + page.length)}${known}; the task has ${plural(this.#counts.all, 'document')}`
+      : `None of ${plural(this.#counts.all, 'document')}`));
     show(this.#pages, [turn, this.#at, more], () => (this.#at === 0 && !more ? [] : [
       el('button', { type: 'button', 'data-key': 'previous', disabled: this.#at === 0, onclick: () => this.#go(-kPage) }, 'Previous'),
       el('button', { type: 'button', 'data-key': 'next', disabled: !more, onclick: () => this.#go(kPage) }, 'Next'),
@@ -137,25 +178,35 @@ class SamplesView {
       this.#list.querySelector('article')?.focus({ preventScroll: true });
       window.scrollTo(0, 0);
     } catch (error) {
-      show(this.#list, String(error) + turn, () => problem(error));
+      if (turn === this.#turn) show(this.#list, String(error) + turn, () => problem(error));
     }
   }
 
-  #renderFields(left, right, tasks, task, modes, mode, filter) {
+  // The choices of documents, each with its number of documents.
+  #renderModes(modes, mode) {
+    show(this.#modes, [modes, mode, this.#counts], () => Object.entries(modes).map(([value, label]) => el('button', {
+      type: 'button', class: 'chip', 'aria-pressed': String(value === mode), title: kMeant[value] ?? null, 'data-group': `show-${value}`,
+      onclick: () => this.#change({ show: value }) }, el('span', {}, label), ' ', el('span', { class: 'chip-count' }, count(this.#counts[value])))));
+  }
+
+  #renderFields(left, right, tasks, task, filter) {
     const option = (value, label, chosen) => el('option', { value, selected: value === chosen }, label);
     const select = (label, name, options) => el('label', {}, label, el('select', { onchange: (event) => this.#change({ [name]: event.target.value }) }, options));
-    const runOptions = (chosen) => this.#runs.map((run) => option(run.id, `${run.name} \u00b7 ${time(run.created)}`, chosen));
-    show(this.#fields, [left.id, right?.id, tasks, task, mode, filter, this.#filters, this.#runs.map((run) => run.id)], () => [
+    const lines = runLines(this.#runs);
+    const runOptions = (chosen) => this.#runs.map((run, index) => option(run.id, lines[index], chosen));
+    const groups = { ...left.groups, ...right?.groups };
+    show(this.#fields, [left.id, right?.id, tasks, task, groups, filter, this.#filters, lines], () => [
       select(right ? 'Left' : 'Run', 'a', runOptions(left.id)),
       select(right ? 'Right' : 'Compare with', 'b', [option('', right ? 'none' : '\u2013', right?.id ?? ''), ...runOptions(right?.id)]),
-      select('Task', 'task', tasks.map((name) => option(name, name, task))),
+      select('Task', 'task', taskOptions(tasks, groups, (name) => option(name, name, task))),
       filter !== undefined && this.#filters.length > 1 ? select('Filter', 'filter', this.#filters.map((name) => option(name, name, filter))) : null,
-      mode === undefined ? null : select('Show', 'show', Object.entries(modes).map(([value, label]) => option(value, label, mode))),
       el('a', { href: linkTo('run', [left.id]), class: 'beside' }, right ? 'To the left run' : 'To the run'),
     ]);
   }
 }
 
 export function openSamples(main, parts, parameters) {
-  new SamplesView(main, parameters).start();
+  const view = new SamplesView(main, parameters);
+  view.start();
+  return () => view.end();
 }

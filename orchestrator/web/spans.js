@@ -20,6 +20,7 @@ export function readTrace(trace) {
     row(event.tid).spans.push({ name: String(event.name), begin: event.ts, end: event.ts + event.dur, args: event.args ?? {} });
     end = Math.max(end, event.ts + event.dur);
   }
+  end = Math.max(end, Number(trace.otherData?.['live until'] ?? 0));
   const list = [...rows.values()].sort((a, b) => a.order - b.order);
   for (const one of list) one.spans.sort((a, b) => a.begin - b.begin);
   return { rows: list, end };

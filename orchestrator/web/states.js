@@ -32,6 +32,7 @@ const kStates = {
   left: ['', '\u2013'],
   right: ['good', '\u2713'],
   wrong: ['bad', '\u2715'],
+  'cut off': ['warn', '\u2026'],
 };
 
 export function badge(word) {

@@ -11,7 +11,8 @@ function compare(a, b, descending) {
   return descending ? -order : order;
 }
 
-/** A column is {label, cell(row), value(row)?, key(row)?, class?, header?}. `cell` gives the content. Rows
+/** A column is {label, cell(row), value(row)?, key(row)?, class?, header?}. A row may have a `chain`: the rows above
+ * it in a tree, and itself. `cell` gives the content. Rows
  * are sorted by `value`; a column without it cannot be sorted. The content depends on `key` alone (on `value`
  * if there is no `key`). The `header` column names the row. */
 export class Table {
@@ -70,7 +71,7 @@ export class Table {
     let rows = this.#rows;
     if (this.#sorted) {
       const value = this.#columns[this.#sorted.column].value;
-      rows = [...rows].sort((a, b) => compare(value(a), value(b), this.#sorted.descending));
+      rows = [...rows].sort((a, b) => this.#order(a, b, value));
     }
     const old = this.#lines;
     this.#lines = new Map();
@@ -86,6 +87,14 @@ export class Table {
       this.#body.replaceChildren(...lines);
       if (focused !== document.activeElement && this.#body.contains(focused)) focused.focus();
     }
+  }
+
+  // Rows of a tree are sorted within the row above them: {chain}, the rows from the top down to the row itself.
+  #order(a, b, value) {
+    const [left, right] = [a.chain ?? [a], b.chain ?? [b]];
+    const same = left.findIndex((row, index) => row !== right[index]);
+    if (same < 0 || same >= right.length) return left.length - right.length;
+    return compare(value(left[same]), value(right[same]), this.#sorted.descending);
   }
 
   #line() {

@@ -3,7 +3,7 @@
 (() => {
   const kKey = 'evald.theme';
   const kNext = { auto: 'light', light: 'dark', dark: 'auto' };
-  const kWords = { auto: 'Auto', light: 'Light', dark: 'Dark' };
+  const kWords = { auto: 'auto', light: 'light', dark: 'dark' };
 
   const read = () => {
     try {
@@ -19,7 +19,7 @@
     else document.documentElement.setAttribute('data-theme', theme);
     const button = document.getElementById('theme');
     if (!button) return;
-    button.textContent = kWords[theme];
+    button.textContent = `Colours: ${kWords[theme]}`;
     button.setAttribute('aria-label', `Colours: ${kWords[theme]}. Change to ${kWords[kNext[theme]]}`);
     button.title = theme === 'auto' ? 'Colours: as the system says' : `Colours: ${theme}`;
   };

@@ -1,7 +1,7 @@
 // A run's timeline: the work of each device and metric slot over time, and a table of the same
 // data.
 
-import { announce, el, freshId, svg, visible } from './dom.js';
+import { announce, el, freshId, show, svg, visible } from './dom.js';
 import { duration, percent } from './format.js';
 import { kindOf, readTrace, secondsByName, thin } from './spans.js';
 import { Table } from './table.js';
@@ -30,6 +30,8 @@ class Timeline {
   #frame = el('div', { class: 'timeline-frame' });
   #readout = el('p', { class: 'readout', role: 'status' });
   #buttons = {};
+  #colours = el('ul', { class: 'legend', 'aria-label': 'Colours' });
+  #table = el('div');
   node;
 
   constructor(trace) {
@@ -39,20 +41,37 @@ class Timeline {
       this.#buttons[name] = el('button', { type: 'button', 'aria-label': label, onclick: () => this.#do(name) }, sign);
       return this.#buttons[name];
     };
-    const names = [...new Set(trace.rows.flatMap((row) => row.spans.map((span) => kindOf(span.name))))];
     this.node = el('div', {},
       el('div', { class: 'panel' },
         el('div', { class: 'head-row' }, this.#readout,
           el('div', { class: 'buttons' }, button('earlier', 'Earlier', '\u2190'), button('later', 'Later', '\u2192'),
             button('nearer', 'Nearer', '+'), button('farther', 'Farther', '\u2212'), button('whole', 'Whole run', 'All'))),
         this.#frame,
-        el('ul', { class: 'legend', 'aria-label': 'Colours' }, Object.keys(kLegend).filter((name) => names.includes(name)).map((name) =>
-          el('li', {}, svg('svg', { 'aria-hidden': 'true', viewBox: '0 0 12 12' }, svg('rect', { class: `span-${name}`, width: 12, height: 12, rx: 2 })),
-            `${name}${kLegend[name] === name ? '' : `: ${kLegend[name]}`}`)))),
-      el('details', { class: 'below' }, el('summary', {}, 'The same as a table'), shareTable(trace)));
+        this.#colours),
+      el('details', { class: 'below' }, el('summary', {}, 'The same as a table'), this.#table));
+    this.#legend();
+    show(this.#table, [Math.round(trace.end / 1e6), trace.rows.length], () => shareTable(trace));
     this.node.addEventListener('keydown', (event) => this.#onKey(event));
     this.#resized = new ResizeObserver(() => this.draw());
     this.#resized.observe(this.#frame);
+  }
+
+  /** Shows the timeline of a run that has gone on since. What is looked at stays, unless it was all of it. */
+  setTrace(trace) {
+    const whole = this.#from === 0 && this.#to >= this.#trace.end;
+    this.#trace = trace;
+    if (whole) this.#to = trace.end;
+    this.#legend();
+    show(this.#table, [Math.round(trace.end / 1e6), trace.rows.length], () => shareTable(trace));
+    this.draw();
+  }
+
+  #legend() {
+    const names = new Set(this.#trace.rows.flatMap((row) => row.spans.map((span) => kindOf(span.name))));
+    const shown = Object.keys(kLegend).filter((name) => names.has(name));
+    show(this.#colours, shown, () => shown.map((name) => el('li', {},
+      svg('svg', { 'aria-hidden': 'true', viewBox: '0 0 12 12' }, svg('rect', { class: `span-${name}`, width: 12, height: 12, rx: 2 })),
+      `${name}${kLegend[name] === name ? '' : `: ${kLegend[name]}`}`)));
   }
 
   #resized;
@@ -142,8 +161,7 @@ function shareTable(trace) {
   return table.node;
 }
 
-/** {node, end()} for a timeline.json; null if it is empty. */
-export function timelineOf(json) {
-  const trace = readTrace(json);
+/** {node, setTrace(trace), end()} for a trace as readTrace gives it; null if it is empty. */
+export function timelineOf(trace) {
   return trace.rows.length > 0 && trace.end > 0 ? new Timeline(trace) : null;
 }

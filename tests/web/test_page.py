@@ -1,4 +1,5 @@
 """The web page in a real Chromium, against the real service and the example checkpoints."""
+import csv
 import decimal
 import hashlib
 import itertools
@@ -12,7 +13,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.parse
 import urllib.request
+import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "integration"))
@@ -21,6 +24,19 @@ import browser as chromium  # noqa: E402
 import checks  # noqa: E402
 from evald_case import BINARIES, CHOICE_TASK, QUICKSTART, SOURCE, SUMS_TASK  # noqa: E402
 
+CODE_TASK = r"""task: code
+dataset_path: json
+dataset_kwargs: {data_files: {test: code.jsonl}}
+output_type: generate_until
+test_split: test
+unsafe_code: true
+doc_to_text: "{{prompt}}"
+doc_to_target: "{{test}}"
+generation_kwargs: {until: ["\nclass"], max_gen_toks: 64, do_sample: false}
+metric_list: [{metric: !function humaneval/utils.pass_at_k, aggregation: mean, higher_is_better: true, k: [1]}]
+filter_list: [{name: create_test, filter: [{function: custom, filter_fn: !function humaneval/utils.build_predictions}]}]
+metadata: {version: 1.0}
+"""
 STEPS = ["step-00100", "step-00350", "step-00600", "step-01200"]
 TASKS = ["quickstart_choice", "quickstart_code", "quickstart_math"]
 SHOTS = os.environ.get("EVALD_SCREENSHOTS", "")   # a folder for pictures of every view
@@ -43,6 +59,16 @@ class Service:
         tasks.mkdir()
         (tasks / "sums.yaml").write_text(SUMS_TASK)
         (tasks / "choice.yaml").write_text(CHOICE_TASK)
+        # A group of groups, with scores of its own; its tasks have other names than those above.
+        for name in ("left_sums", "right_sums"):
+            (tasks / f"{name}.yaml").write_text(SUMS_TASK.replace("task: sums\n", f"task: {name}\n"))
+        (tasks / "code.yaml").write_text(CODE_TASK)
+        shown = "aggregate_metric_list: [{metric: exact_match, aggregation: mean, weight_by_size: true}]\nmetadata: {version: 1}\n"
+        (tasks / "inner.yaml").write_text("group: inner\ntask: [left_sums, right_sums]\n" + shown)
+        (tasks / "outer.yaml").write_text("group: outer\ntask: [inner, sums]\n" + shown)
+        with open(tasks / "code.jsonl", "w") as out:
+            for i in range(6):
+                out.write(json.dumps({"prompt": "def half(n):\n", "test": f"assert half({2 * i}) == {i if i % 2 else i + 1}, 'half of {2 * i}'"}) + "\n")
         with open(tasks / "sums.jsonl", "w") as out:
             for i in range(120):
                 out.write(json.dumps({"question": f"What is {i} plus <i>1</i>?", "answer": str(i + 1)}) + "\n")
@@ -94,6 +120,22 @@ class Service:
         return self.submit({"name": name, "tasks": ["sums", "choice"], "task_dirs": ["tasks"],
                             "engine": {"name": "emulated", "concurrency": 4, **engine}, "gates": {"rules": rules}},
                            self.folder, "<b>ben</b>", priority)
+
+    def of_series(self, series, step, tasks=("outer", "choice"), **engine):
+        """A run of a made-up checkpoint: gates only where its tasks are the group's."""
+        checkpoint = self.folder / "train" / series / f"step-{step}"
+        if not checkpoint.exists():
+            shutil.copytree(QUICKSTART / "checkpoints" / "step-00100", checkpoint)
+        config = {"name": f"{series}-{step}", "checkpoint": str(checkpoint), "tasks": list(tasks), "task_dirs": ["tasks"],
+                  "engine": {"name": "emulated", **engine}}
+        if "outer" in tasks:
+            config["gates"] = {"rules": [{"task": "outer", "metric": "exact_match", "min": 0.25}]}
+        return self.submit(config, self.folder, "ann")
+
+    def change(self, run, **labels):
+        request = urllib.request.Request(f"{self.url}/v1/runs/{run}", json.dumps(labels).encode(), {"Content-Type": "application/json"}, method="PATCH")
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return json.load(answer)
 
     def quickstart(self, step):
         return self.submit({"checkpoint": f"checkpoints/{step}", "tasks": TASKS, "task_dirs": ["tasks"],
@@ -166,12 +208,16 @@ class Page(unittest.TestCase):
              "gates": ("run/{markup}", "section .badge.bad"), "checkpoints": ("checkpoints?run={step-01200}", "svg.chart"),
              "samples": ("samples?a={step-00600}&b={step-01200}&task=quickstart_math", "article.pair"),
              "choices": ("samples?a={step-00100}&b={step-01200}&task=quickstart_choice", "table.choices"),
+             "grouped": ("run/{north-200}", "button.tree[data-group=outer]"),
+             "several": ("checkpoints?run={north-200}&also={south}&charts=outer+inner&smooth=3", "svg.chart .bound"),
+             "truncated": ("samples?a={north-200}&task=left_sums", "article.pair"),
              "fleet": ("fleet", "svg.strip"), "missing": ("nothing", ".empty")}
 
     def each_view(self):
         for name, (place, ready) in self.VIEWS.items():
             with self.subTest(view=name):
-                self.go(place.format(**self.ids), ready)
+                self.go(place.format(**self.ids, **self.grouped(), south=urllib.parse.quote(json.dumps([str(self.service.folder / "train" / "south")]))), ready)
+                self.page.run("for (const button of document.querySelectorAll('button.tree[aria-expanded=false]')) button.click();")
                 yield name
 
     # ---- what is shown
@@ -303,6 +349,215 @@ class Page(unittest.TestCase):
         self.go(f"run/{run}", "dl")
         self.page.wait("the truncated answers", lambda: "Truncated" in self.page.text("table") and shown in self.page.text("table"))
 
+    # ---- groups, several training runs, samples
+
+    def grouped(self):
+        """Two training runs with groups, made once: their runs by name."""
+        if not hasattr(Page, "made"):
+            Page.made = {f"{series}-{step}": self.service.of_series(series, step, text=text)
+                         for series, step, text in (("north", 100, "1"), ("north", 200, "{doc_id}"), ("south", 100, "2"), ("south", 200, "3"))}
+            for run in Page.made.values():
+                self.assertEqual(self.service.finished(run)["state"], "done")
+        return Page.made
+
+    def series(self, name, **parameters):
+        found = {"series": str(self.service.folder / "train" / name), **parameters}
+        return "checkpoints?" + urllib.parse.urlencode(found, quote_via=urllib.parse.quote)
+
+    def task_names(self):
+        return self.page.run("""const rows = document.querySelectorAll('section:is([aria-labelledby=tasks], [aria-labelledby=scores]) tbody th');
+            return [...rows].map((th) => th.querySelector('.tree, .leaf').textContent.split(' ')[0]);""")
+
+    def test_a_group_is_one_row_that_opens(self):
+        run = self.grouped()["north-100"]
+        now = self.service.get(f"/v1/runs/{run}")
+        self.assertEqual(now["groups"], {"outer": ["inner", "sums"], "inner": ["left_sums", "right_sums"]})
+        self.go(f"run/{run}", "section[aria-labelledby=tasks] tbody tr")
+        names = self.task_names
+        self.assertEqual(names(), ["outer", "choice"])
+        row = self.page.text("section[aria-labelledby=tasks] tbody tr")
+        self.assertIn(score(now["scores"]["outer"]), row)
+        self.assertIn("360 of 360", row, "the documents of all its tasks")
+        # By keyboard alone; the focus stays where it was.
+        self.page.run("document.querySelector('button.tree[data-group=outer]').focus();")
+        self.page.press("Enter")
+        self.assertEqual(names(), ["outer", "inner", "sums", "choice"])
+        self.assertEqual(self.page.run("return [document.activeElement.dataset.group, document.activeElement.getAttribute('aria-expanded')];"), ["outer", "true"])
+        self.page.click("button.tree[data-group=inner]")
+        self.assertEqual(names(), ["outer", "inner", "left_sums", "right_sums", "sums", "choice"])
+        # Sorting keeps what belongs together together.
+        self.page.run("document.querySelector('section[aria-labelledby=tasks] th button.sort').click();")
+        self.page.run("document.querySelector('section[aria-labelledby=tasks] th button.sort').click();")
+        self.assertEqual(names(), ["outer", "sums", "inner", "right_sums", "left_sums", "choice"])
+        self.page.click("button.tree[data-group=outer]")
+        self.assertEqual(names(), ["outer", "choice"])
+
+    def test_charts_are_chosen_and_names_filtered(self):
+        self.grouped()
+        self.go(self.series("north"), "svg.chart")
+        charts = lambda: self.page.texts("figure figcaption strong")
+        self.assertEqual(charts(), ["choice", "outer"])
+        self.page.click("button[aria-label='Curve of choice']")
+        self.assertEqual(charts(), ["outer"])
+        self.page.run("const g = document.querySelector('button.tree[data-group=outer]'); if (g.getAttribute('aria-expanded') === 'false') g.click();")
+        self.page.click("button[aria-label='Curve of inner']")
+        self.assertEqual(charts(), ["outer", "inner"])
+        address = self.page.run("return location.hash;")
+        self.go(address[2:], "svg.chart")
+        self.assertEqual(charts(), ["outer", "inner"], "the address keeps the choice")
+        self.page.click("button.tree[data-group=outer]")
+        self.assertEqual(self.page.run("return document.querySelector(\"button[aria-label='Curve of inner']\").getAttribute('aria-pressed');"), "true")
+        self.assertIn("gate: min 0.25", self.page.wait("the gate", lambda: self.page.text("svg.chart .bound-name") or self.page.run(
+            "return document.querySelector('svg.chart .bound-name')?.textContent;")))
+
+    def test_the_filter_of_names_finds_within_closed_groups(self):
+        self.grouped()
+        self.go(self.series("north", text="right"), "tbody tr")
+        self.assertEqual(self.task_names(), ["outer", "inner", "right_sums"])
+
+    def test_training_runs_over_one_another(self):
+        self.grouped()
+        also = json.dumps([str(self.service.folder / "train" / "south")])
+        baseline = str(self.service.folder / "train" / "south" / "step-200")
+        self.go(self.series("north", also=also, charts="outer", baseline=baseline, smooth=3), "svg.chart .baseline")
+        self.assertEqual(self.page.texts("ul.legend li"), ["north", "south"])
+        labels = self.page.run("return [...document.querySelectorAll('svg.chart a')].map((a) => a.getAttribute('aria-label'));")
+        made = {name: self.service.get(f"/v1/runs/{run}")["scores"]["outer"] for name, run in Page.made.items()}
+        self.assertEqual(labels, [f"{series}, step {step}: {score(made[f'{series}-{step}'])}" for series in ("north", "south") for step in (100, 200)])
+        self.assertEqual(self.page.count("svg.chart path.band"), 2)
+        self.assertIn(f"step-200: {three(made['south-200']['value'])}", self.page.run("return document.querySelector('.baseline title').textContent;"))
+        # Arrow keys go along a line and to the next one.
+        self.page.run("document.querySelector('svg.chart a[tabindex=\"0\"]').focus();")
+        self.page.press("ArrowDown")
+        self.assertTrue(self.page.focused()[1].startswith("south, step 200"), self.page.focused())
+        # By tokens: these names do not say them, so a number for each training run is asked for.
+        self.page.choose("select[aria-label=Across]", "tokens")
+        self.page.wait("the question", lambda: self.page.count("input[type=number]") == 2)
+        self.page.run("""for (const [index, input] of [...document.querySelectorAll('input[type=number]')].entries()) {
+            input.value = [1e6, 3e6][index]; input.dispatchEvent(new Event('change')); }""")
+        self.page.wait("tokens", lambda: "south, 600 M tokens" in str(self.page.run(
+            "return [...document.querySelectorAll('svg.chart a')].map((a) => a.getAttribute('aria-label'));")))
+        self.page.run("localStorage.clear();")
+
+    def test_rules_of_names_groups_and_bounds(self):
+        self.go("", "tbody tr")
+        found = self.page.run_async("""
+            const [format, series, groups, panel, code] = await Promise.all(['format', 'series', 'groups', 'curves_panel', 'code_text'].map((name) => import(`/assets/${name}.js`)));
+            const names = (nodes) => nodes.map((node) => (node.group ? [node.name, ...names(node.children)] : node.name));
+            const gate = (rule, more) => panel.boundsOf({gates: [{task: 't', rule, ...more}]}, 't').map((bound) => bound.value);
+            return {
+              steps: ['step-300', 'stage1-step1000-tokens5B', 'checkpoint_7', 'final'].map(format.stepOf),
+              tokens: ['stage1-step1000-tokens5B', 'step-300', '1.5T-tokens', 'tokens_300M'].map(format.tokensOf),
+              series: [['a-step-0100', 'name'], ['a-7', 'name'], ['7', 'name']].map(([name, by]) => series.seriesOf({name, checkpoint: '/x/y/z'}, by)),
+              folder: series.seriesOf({name: 'a', checkpoint: '/x/y/z'}, 'folder'),
+              short: [...series.shortNames(['/t/a/checkpoints', '/t/b/checkpoints']).values(), ...series.shortNames(['/t/a']).values()],
+              smoothed: series.smoothed([0, 3, 6, 0], 3),
+              forest: names(groups.forest(['x', 'y', 'z'], {g: ['h', 'z'], h: ['x', 'g'], empty: ['none'], other: ['z']})),
+              bounds: [gate('min 0.5'), gate('max 2 (confident)'), gate('max_drop 0.1', {baseline: 0.6, candidate: 0.5, drop: 0.1}),
+                gate('max_relative_drop 0.5', {baseline: 10, candidate: 12, drop: 2}), gate('max_drop 0.1', {baseline: 'nan'})],
+              code: code.codeRanges('Look: ```\\nfor x\\n``` for', true).length,
+            };""")
+        self.assertEqual(found["steps"], [300, 1000, 7, None])
+        self.assertEqual(found["tokens"], [5e9, None, 1.5e12, 3e8])
+        self.assertEqual((found["series"], found["folder"]), (["a", "a", "7"], "/x/y"))
+        self.assertEqual(found["short"], ["a", "b", "a"])
+        self.assertEqual(found["smoothed"], [0, 3, 3, 0])
+        self.assertEqual(found["forest"], [["g", ["h", "x"], "z"], "y"])
+        self.assertEqual([[round(value, 6) for value in bounds] for bounds in found["bounds"]], [[0.5], [2], [0.5], [15], []])
+        self.assertEqual(found["code"], 1)
+
+    def test_charts_are_saved_as_files(self):
+        self.grouped()
+        self.go(self.series("north", charts="outer", also=json.dumps([str(self.service.folder / "train" / "south")])), "svg.chart")
+        # What would be saved is caught where the browser is told to save.
+        self.page.run("""window.saved = [];
+            URL.createObjectURL = (blob) => { window.saved.push(blob); return 'about:blank'; };
+            HTMLAnchorElement.prototype.click = function () { window.names = [...(window.names ?? []), this.download]; };""")
+        self.page.run("""[...document.querySelectorAll('button')].find((b) => b.textContent === 'Save as CSV').dispatchEvent(new MouseEvent('click'));
+            for (const ending of ['SVG', 'PNG']) document.querySelector(`button[aria-label="Save the chart of outer as ${ending}"]`).dispatchEvent(new MouseEvent('click'));""")
+        self.page.wait("three files", lambda: self.page.run("return window.saved.length;") == 3)
+        self.assertEqual(sorted(self.page.run("return window.names;")), ["evald-curves.csv", "outer.png", "outer.svg"])
+        csv_text, svg, png = self.page.run_async("""const of = (type) => window.saved.find((blob) => blob.type === type);
+            return [await of('text/csv').text(), await of('image/svg+xml').text(), [...new Uint8Array(await of('image/png').arrayBuffer()).slice(0, 24)]];""")
+        rows = list(csv.DictReader(csv_text.splitlines()))
+        self.assertEqual([(row["checkpoint"], row["step"], row["task"]) for row in rows], [("step-100", "100", "outer"), ("step-200", "200", "outer")] * 2)
+        self.assertEqual(float(rows[0]["value"]), self.service.get(f"/v1/runs/{Page.made['north-100']}")["scores"]["outer"]["value"])
+        root = xml.etree.ElementTree.fromstring(svg)
+        self.assertGreater(len(list(root)), 10)
+        self.assertNotIn("class=", svg, "colours are in the file")
+        self.assertEqual(bytes(png[:8]), b"\x89PNG\r\n\x1a\n")
+        self.assertGreater(int.from_bytes(bytes(png[16:20]), "big"), 600)
+
+    def test_a_failed_newest_run_does_not_stand_beside_anothers_scores(self):
+        good = self.service.of_series("east", 100, tasks=("choice",))
+        self.assertEqual(self.service.finished(good)["state"], "done")
+        bad = self.service.of_series("east", 100, tasks=("choice",), fail_rate=1.0)
+        state = self.service.finished(bad)["state"]
+        self.assertNotEqual(state, "done")
+        self.go(self.series("east"), "tfoot td")
+        links = self.page.run("return [...document.querySelectorAll('tfoot td a')].map((a) => a.getAttribute('href'));")
+        self.assertEqual(links, [f"#/run/{good}", f"#/run/{bad}"])
+        self.assertIn("newest:", self.page.text("tfoot td .newest"))
+        self.assertIn(state, self.page.text("tfoot td .newest"))
+
+    def test_samples_are_counted_and_searched(self):
+        left = {s["doc_id"]: s["correct"] for s in self.service.samples(self.ids["step-00600"], "quickstart_math", "strict-match")}
+        right = {s["doc_id"]: s["correct"] for s in self.service.samples(self.ids["step-01200"], "quickstart_math", "strict-match")}
+        self.compare("quickstart_math")
+        chips = dict(text.rsplit(None, 1) for text in self.page.texts(".chips .chip"))
+        count = lambda a, b: str(sum(left[doc] is a and right[doc] is b for doc in left))
+        self.assertEqual((chips["lost"], chips["gained"], chips["both wrong"], chips["both right"], chips["all documents"]),
+                         (count(True, False), count(False, True), count(False, False), count(True, True), str(len(left))))
+        self.assertEqual(self.page.text("nav a[aria-current]"), "Samples")
+        self.page.click("button[data-group=show-all]")
+        self.page.wait("all", lambda: "show=all" in self.page.run("return location.hash;") and self.page.count("article.pair") == 10)
+        wanted = next(s for s in self.service.samples(self.ids["step-01200"], "quickstart_math", "strict-match") if s["doc_id"] == 17)
+        words = wanted["prompt"].strip().rsplit("\n\n", 1)[-1][:40].upper()
+        self.page.press("/")
+        self.page.type(words)
+        self.page.wait("what is searched for", lambda: 0 < self.page.count("article.pair") < 10
+                       and "Document 17" in self.page.texts("article.pair h2"))
+        for text in self.page.run("return [...document.querySelectorAll('article.pair')].map((node) => node.textContent);"):
+            self.assertIn(words, text.upper())
+
+    def test_programs_and_truncated_answers_on_their_cards(self):
+        run = self.service.of_series("west", 100, tasks=("code",), text="    # the half\n    return n // 2", tokens_out=100)
+        self.assertEqual(self.service.finished(run)["state"], "done")
+        self.go(f"samples?a={run}&task=code", "article.pair")
+        cards = self.page.texts("article.pair")
+        for number, card in enumerate(cards):
+            self.assertEqual("The program failed" in card, number % 2 == 0, card)
+        self.assertIn("AssertionError: half of 0", cards[0])
+        self.assertTrue(all("cut off" in card for card in cards), cards[0])
+        said = self.page.run("""const node = document.querySelector('.side .said');
+            return [getComputedStyle(node).fontFamily, node.textContent, ...['comment', 'word', 'number'].map((kind) => node.querySelector(`.code-${kind}`).textContent)];""")
+        self.assertIn("monospace", said[0])
+        self.assertEqual(said[1:], ["    # the half\n    return n // 2", "# the half", "return", "2"])
+
+    def test_runs_have_names_tags_and_notes(self):
+        run = self.ids["markup"]
+        self.go(f"run/{run}", ".page-head button")
+        self.page.run("[...document.querySelectorAll('button')].find((b) => b.textContent === 'Name, tags, note').click();")
+        self.page.wait("the dialog", lambda: self.page.count("dialog[open]"))
+        self.page.type("<i>warm</i>")
+        self.page.press("Tab")
+        self.page.type("seed 2, final,seed 2")
+        self.page.press("Tab")
+        self.page.type("As before.")
+        self.page.press("Enter")
+        self.page.wait("the name", lambda: self.page.text("main h1") == "<i>warm</i>")
+        now = self.service.get(f"/v1/runs/{run}")
+        self.assertEqual((now["title"], now["tags"], now["note"]), ("<i>warm</i>", ["seed 2", "final"], "As before."))
+        self.assertIn("As before.", self.page.text(".labels"))
+        # They are there in the next life of the service, and in the list.
+        self.service.stop()
+        self.service.start()
+        self.assertEqual(self.service.get(f"/v1/runs/{run}")["title"], "<i>warm</i>")
+        self.go("", "tbody tr")
+        self.page.wait("it is in the list", lambda: "<i>warm</i>" in self.page.texts("tbody th a"))
+        self.assertEqual(self.service.change(run, title="", tags=[], note="")["title"], "")
+        self.page.wait("its old name", lambda: "markup" in self.page.texts("tbody th a"))
+
     # ---- live
 
     def test_progress_is_live(self):
@@ -316,6 +571,8 @@ class Page(unittest.TestCase):
         first = self.page.wait("progress", lambda: self.page.run(bar) > 0 and self.page.run(bar))
         self.page.wait("more progress", lambda: self.page.run(bar) > first)
         self.go(f"run/{run}", "progress")
+        self.page.wait("what is at work", lambda: "at work" in self.page.text("main") and self.page.count(".at-work li"))
+        self.page.wait("the timeline so far", lambda: self.page.count("svg.timeline rect.span-generate"))
         self.page.wait("documents", lambda: re.search(r"generate\s+[1-9]\d* of 180 documents", self.page.text("main")))
         # One that waits for the workers of the first, which has the higher priority.
         other = self.service.made_up("quick", priority=-1)
@@ -432,6 +689,8 @@ class Page(unittest.TestCase):
         self.page.wait("checkpoints", lambda: self.page.text("main h1") == "Checkpoints")
         self.page.wait("the heading's focus", lambda: self.page.focused() == ["h1", "Checkpoints"])
         self.page.press("3")
+        self.page.wait("the samples", lambda: self.page.text("main h1") == "Samples")
+        self.page.press("4")
         self.page.wait("the fleet", lambda: self.page.text("main h1") == "Fleet")
         self.page.press("1")
         # A page that is being left shows its own rows until the next one's have come.
@@ -520,6 +779,7 @@ class Page(unittest.TestCase):
         self.page.prefer("dark")
         ground = "return getComputedStyle(document.body).backgroundColor;"
         self.go("", "tbody tr")
+        self.assertEqual(self.page.text("#theme"), "Colours: auto", "it says what it sets")
         dark = self.page.run(ground)
         self.page.click("#theme")
         light = self.page.run(ground)
@@ -530,6 +790,12 @@ class Page(unittest.TestCase):
         self.assertEqual(self.page.run(ground), dark)
         self.page.click("#theme")
         self.page.run("localStorage.clear();")
+
+    def test_a_phone_shows_scores_in_the_list_of_runs(self):
+        self.page.size(360, 740, mobile=True)
+        self.go("", "tbody tr")
+        rows = self.page.texts("tbody tr")
+        self.assertTrue(any("quickstart_math" in row and "0.775" in row for row in rows), rows[:3])
 
     def test_phone_width(self):
         for width in (360, 320):

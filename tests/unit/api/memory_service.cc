@@ -72,6 +72,10 @@ Json MemoryService::MakeRun(const Submission& submission) {
           {"exit_status", nullptr},
           {"problems", Json::array()},
           {"scores", Json::object()},
+          {"groups", {{"all", {"sums", "choice"}}}},
+          {"title", ""},
+          {"tags", Json::array()},
+          {"note", ""},
           {"verdict", nullptr}};
 }
 
@@ -130,10 +134,35 @@ void MemoryService::Act(const std::string& run, RunAction action, Done<Json> don
 }
 
 void MemoryService::SetPriority(const std::string& run, int priority, Done<Json> done) {
+  Json changed;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Json& entry : runs_) {
+      if (entry.at("id") != run) continue;
+      entry["priority"] = priority;
+      changed = entry;
+    }
+  }
+  if (changed.is_null()) return done(Error(ErrorKind::kUsage, "no such run"));
+  done(changed);
+}
+
+void MemoryService::Timeline(const std::string& run, Done<Json> done) {
+  const std::lock_guard lock(mutex_);
+  for (const Json& entry : runs_) {
+    if (entry.at("id") == run && entry.at("state") == "running")
+      return done(Json{{"traceEvents", {{{"ph", "X"}}}}});
+  }
+  done(Error(ErrorKind::kUsage, "the run is not at work"));
+}
+
+void MemoryService::SetLabels(const std::string& run, LabelChange change, Done<Json> done) {
   const std::lock_guard lock(mutex_);
   for (Json& entry : runs_) {
     if (entry.at("id") != run) continue;
-    entry["priority"] = priority;
+    RunLabels labels = LabelsOf(entry);
+    Apply(change, &labels);
+    AddLabels(labels, &entry);
     return done(entry);
   }
   done(Error(ErrorKind::kUsage, "no such run"));

@@ -21,6 +21,8 @@ class MemoryService : public RunService {
   void Submit(Submission submission, Done<Submitted> done) override;
   void Act(const std::string& run, RunAction action, Done<Json> done) override;
   void SetPriority(const std::string& run, int priority, Done<Json> done) override;
+  void Timeline(const std::string& run, Done<Json> done) override;
+  void SetLabels(const std::string& run, LabelChange change, Done<Json> done) override;
   void Announce(const std::filesystem::path& checkpoint, const std::string& user,
                 Done<Json> done) override;
   std::shared_ptr<const ServiceView> View() const override;

@@ -207,6 +207,8 @@ TEST(SampleText, ALongLineIsNotHeld) {
   line["arguments"]["gen_args_0"] = {{"arg_0", "Q"}, {"arg_1", {{"until", Json::array()}}}};
   line["resps"] = Json::array({std::vector<std::string>(2000, text)});
   line["evald_thinking"] = {{"So...</think>"}};
+  line["evald_truncated"] = {{true, false}};
+  line["evald_detail"] = {{{"status", "failed"}, {"detail", "failed: AssertionError"}}};
   line["filtered_resps"] = {text};
   line.update({{"filter", "none"}, {"metrics", {"exact_match"}}, {"exact_match", 1.0}});
   std::ofstream(folder.path() / "samples_t.jsonl") << ToLine(line) << "\n";
@@ -228,10 +230,41 @@ TEST(SampleText, ALongLineIsNotHeld) {
   const Json sample = Json::parse(sent);
   EXPECT_EQ(sample["answers"], line["resps"]);
   EXPECT_EQ(sample["thinking"], line["evald_thinking"]);
+  EXPECT_EQ(sample["truncated"], line["evald_truncated"]);
+  EXPECT_EQ(sample["detail"], line["evald_detail"]);
   EXPECT_EQ(sample["prompt"], "Q");
   EXPECT_EQ(sample["continuations"], Json::array());
   EXPECT_EQ(sample["scores"], Json({{"exact_match", 1.0}}));
   EXPECT_EQ(sample["correct"], true);
+}
+
+// Documents in an order of their own, two filters, a value between right and wrong.
+TEST_F(ResultsTest, MarksSayWhichDocumentsAreRight) {
+  service_.Finish(id_);
+  {
+    std::ofstream out(folder_.path() / id_ / "samples_sums.jsonl");
+    for (const char* filter : {"strict", "loose"}) {
+      for (int i : {4, 7, 9}) {
+        const double value = i == 9 ? 0.5 : (i == 4) == (filter[0] == 's') ? 1 : 0;
+        out << ToLine({{"doc_id", i}, {"filter", filter}, {"metrics", {"acc"}}, {"acc", value}})
+            << "\n";
+      }
+    }
+  }
+  const Json all = Parse(Get(run_ + "/marks/sums"));
+  EXPECT_EQ(all["filters"], Json({"strict", "loose"}));
+  EXPECT_EQ(all["filter"], "strict");
+  EXPECT_EQ(all["documents"], Json({4, 7, 9}));
+  EXPECT_EQ(all["marks"], "rw-");
+  EXPECT_TRUE(all["next"].is_null());
+  EXPECT_EQ(Parse(Get(run_ + "/marks/sums?filter=loose"))["marks"], "wr-");
+  const Json first = Parse(Get(run_ + "/marks/sums?filter=loose&limit=2"));
+  EXPECT_EQ(first["documents"], Json({4, 7}));
+  const std::string next = first["next"];
+  EXPECT_EQ(Parse(Get(run_ + "/marks/sums?filter=loose&limit=2&cursor=" + next))["documents"],
+            Json({9}));
+  EXPECT_EQ(Get(run_ + "/marks/none").status, 404);
+  EXPECT_EQ(Get(run_ + "/marks/sums?correct=true").status, 400);
 }
 
 TEST(SampleText, ReadingEndsWhenNobodyWaits) {

@@ -138,6 +138,18 @@ TEST_F(RunsTest, ChangesRuns) {
           .status,
       400);
   EXPECT_EQ(Parse(PostJson(run + "/cancel", "{}"))["state"], "cancelled");
+  const auto patch = [&](const char* body) {
+    return http::test::Fetch(
+        server_->port(), http::test::Ask("PATCH", run, "Content-Type: application/json\r\n", body));
+  };
+  const Json labelled =
+      Parse(patch(R"({"title": "warm-up", "tags": ["lr 3e-4", "", "lr 3e-4"], "priority": 4})"));
+  EXPECT_EQ(labelled["title"], "warm-up");
+  EXPECT_EQ(labelled["tags"], Json({"lr 3e-4"}));
+  EXPECT_EQ(labelled["priority"], 4);
+  EXPECT_EQ(Parse(patch(R"({"note": "seed 2"})"))["title"], "warm-up") << "absent ones stay";
+  EXPECT_EQ(patch(R"({"tags": "one"})").status, 400);
+  EXPECT_EQ(patch(R"({"note": "two\nlines"})").status, 400);
   const Answer again = Post(run + "/cancel");
   EXPECT_EQ(again.status, 409);
   EXPECT_THAT(again.body, HasSubstr("over"));

@@ -139,7 +139,12 @@ TEST(Samples, OneLinePerFilterAndDocument) {
   const PreparedTask prepared(scratch.path() / "prepared");
   SampleSource source;
   source.generations = [](int64_t doc_id, const std::function<void(Generation&&)>& visit) {
-    visit(test::Answer(doc_id, "ä\n"));
+    Generation answer = test::Answer(doc_id, "ä\n");
+    if (doc_id == 1) answer.finish = FinishReason::kLength;
+    visit(std::move(answer));
+  };
+  source.detail = [](int64_t doc_id) -> std::string_view {
+    return doc_id == 1 ? R"([[{"status":"timeout"}]])" : "";
   };
   source.score = [](int64_t doc_id) {
     ScoredDocument score;
@@ -166,6 +171,8 @@ TEST(Samples, OneLinePerFilterAndDocument) {
                 "\", \"prompt_hash\": \"" + Sha256Hex("What is 0?") + "\", \"target_hash\": \"" +
                 Sha256Hex("#### 0") + "\", \"exact_match\": 0.0}");
   EXPECT_THAT(lines[1], HasSubstr("\"doc_id\": 1"));
+  EXPECT_EQ(Json::parse(lines[1])["evald_truncated"], Json({{true}}));
+  EXPECT_EQ(Json::parse(lines[1])["evald_detail"][0][0]["status"], "timeout");
   EXPECT_THAT(lines[2], HasSubstr("\"filter\": \"flexible\""));
 }
 

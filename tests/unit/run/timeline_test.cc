@@ -24,6 +24,26 @@ TEST(Timeline, ShareCountsOverlapsOnceAndOnlyTheNamedSpans) {
   EXPECT_DOUBLE_EQ(shares.at("w0"), 0.5);
 }
 
+TEST(Timeline, OfARunThatGoesOnHasTheNewestSpansAndNoIdleTimeAtItsEnd) {
+  Timeline timeline(0);
+  timeline.AddRow("w0", "worker w0", true);
+  timeline.AddRow("w1", "worker w1", true);
+  for (int64_t i = 0; i < 10; ++i)
+    timeline.Add("w0", {"generate", i * 10'000, i * 10'000 + 5'000, {{"trial", i}}});
+  const Json trace = timeline.Live(200'000, 4);
+  std::vector<std::tuple<std::string, int64_t, int64_t>> spans;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    EXPECT_TRUE(event["args"].empty());
+    spans.emplace_back(event["name"].get<std::string>(), event["ts"].get<int64_t>(),
+                       event["dur"].get<int64_t>());
+  }
+  EXPECT_EQ(spans, (decltype(spans){{"generate", 80'000, 5'000},
+                                    {"idle", 85'000, 5'000},
+                                    {"generate", 90'000, 5'000}}));
+  EXPECT_EQ(trace["otherData"]["live until"], "200000");
+}
+
 // Processes report their spans themselves.
 TEST(Timeline, SpansBeyondTheirBoundAreDroppedAndCounted) {
   const TemporaryFolder folder;

@@ -45,8 +45,9 @@ TEST(StoredResourceTest, OfADamagedRowWhatCanBeToldIsAWholeRun) {
     EXPECT_EQ(run["created"], "1970-01-01T00:00:01.250Z");
     ASSERT_EQ(run["problems"].size(), 1u) << damaged;
     EXPECT_THAT(run["problems"][0].get<std::string>(), HasSubstr("row of this run is damaged"));
-    for (const char* member : {"name", "user", "priority", "checkpoint", "fingerprint", "started",
-                               "ended", "progress", "exit_status", "scores", "verdict"}) {
+    for (const char* member :
+         {"name", "user", "priority", "checkpoint", "fingerprint", "started", "ended", "progress",
+          "exit_status", "scores", "groups", "title", "tags", "note", "verdict"}) {
       EXPECT_TRUE(run.contains(member)) << member;
     }
   }
@@ -57,6 +58,21 @@ TEST(StoredResourceTest, OfASoundRowItIsWhatTheRowSays) {
       Row(R"({"id": "0123456789abcdef", "state": "incomplete", "problems": ["why"]})"));
   EXPECT_EQ(run["state"], "incomplete");
   EXPECT_EQ(run["problems"], Json({"why"}));
+}
+
+// Labels of a run that is taken up again lie in its row.
+TEST(RunLabelsTest, AreReadBackFromAResource) {
+  RunLabels labels;
+  Apply({"warm-up", {{"a", "", "a", "b"}}, std::nullopt}, &labels);
+  EXPECT_EQ(labels.tags, (std::vector<std::string>{"a", "b"}));
+  Apply({std::nullopt, std::nullopt, "seed 2"}, &labels);
+  Json resource = Json::object();
+  AddLabels(labels, &resource);
+  EXPECT_EQ(LabelsOf(resource), labels);
+  EXPECT_EQ(labels.title, "warm-up");
+  for (const char* other : {"[]", "null", R"({"title": 5, "tags": "x", "note": []})"})
+    EXPECT_EQ(LabelsOf(Json::parse(other)), RunLabels()) << other;
+  EXPECT_EQ(LabelsOf(Json::parse(R"({"tags": [1, "x"]})")).tags, std::vector<std::string>{"x"});
 }
 
 TEST(SubmissionTest, WhatDiffersIsNamed) {
