@@ -244,7 +244,7 @@ REASONS = [
     (r"has no function", "a function that its file does not have"),
     (r"num_beams", "beam search"),
     (r"unsafe_code", "a metric of its own that runs programs"),
-    (r"expected (text|a list|as )|compare the task's data", "documents that the task's data set would not have"),
+    (r"expected (text|a list|a label|as )|compare the task's data", "documents that the task's data set would not have"),
     (r"_API_KEY", "a service on the web"),
     (r"out of bounds for size 0", "process_docs leaves no made-up document"),
 ]
