@@ -74,6 +74,8 @@ def compare_with(shape, other):
     """Notes that a value is compared with a constant, or looked for in another."""
     if isinstance(shape, Shape) and isinstance(other, Constant) and isinstance(other.value, (str, int, float)):
         shape.literals.append(other.value)
+    elif isinstance(shape, Shape) and isinstance(other, Made) and not other.keys:
+        shape.element()
 
 
 def look_for(shape, place):
@@ -379,8 +381,8 @@ class Reader:
                 return first
             elif name == "round":
                 first.uses.add("number")
-            elif name in ITERATING and not first.keys:
-                first.uses.add("sized")
+            elif name == "tuple" and not first.keys:
+                first.element()
         if name == "str" or name in ITERATING:
             return first
         return None

@@ -20,7 +20,7 @@ from document_shapes import source_of  # noqa: F401
 
 WORDS = "red blue tall  house river 12 1,400 3.5 the a An [step] [title] café naïve “quoted” don't it's x² 日本 end. why?".split(" ")
 LISTS = re.compile(r"choices|options|endings|answers|candidates|distractors|entities|texts|targets|references|tokens|list", re.I)
-NUMBERS = re.compile(r"^(label|gold|answer_?(idx|index|key|no|num\w*)|\w*_?(idx|index|id)|correct|truth|year|score)$", re.I)
+NUMBERS = re.compile(r"^(label|gold|answer_?(idx|index|key|no|num\w*)|\w*_?(idx|index)|correct|truth|year|score)$", re.I)
 NOT_COLUMNS = {"int", "str", "len", "range", "loop", "doc"}
 MATH = re.compile(r"boxed")
 BOXED = [r"\boxed{\frac{1}{2}}", r"\boxed{12}", r"\boxed{3\sqrt5}", r"\boxed{0.5}", r"\boxed{x=3}"]
