@@ -135,8 +135,6 @@ struct EvalOverrides {
     kJudged,    ///< no file system is looked at: it was when the run was submitted
   };
   std::vector<std::string> set;  ///< "key.path=value", the value read as YAML
-  /// Of overrides that were not given by --set: the option with its value, by the override
-  std::map<std::string, std::string> typed = {};
   std::string data_dir;          ///< --data-dir
   bool allow_task_code = false;  ///< --allow-task-code
   ReadRoots roots;               ///< of the service that the run was submitted to
@@ -147,6 +145,8 @@ struct EvalOverrides {
   Folders folders = Folders::kLookedAt;
   /// Names a text in errors that is no file; "": its `file` does
   std::string called = {};
+  /// Of overrides that were not given by --set: the option with its value, by the override
+  std::map<std::string, std::string> typed = {};
 };
 
 /// Reads an eval.yaml. Throws Error(kUsage) "file:line: ..." for an unknown key (with the nearest
