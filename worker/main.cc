@@ -29,6 +29,7 @@ struct Arguments {
   std::vector<std::filesystem::path> read_roots;
   std::string log_level = "info";
   bool check_settings = false;
+  bool check_programs = false;
   bool list_devices = false;
   pid_t parent = 0;
   evald::EndpointProcess endpoint;
@@ -68,6 +69,8 @@ void Declare(evald::Command app, Arguments* line) {
   app.AddFlag("--check-settings", &line->check_settings,
               "only say whether the engine takes its settings: {\"ok\":true}, or a key and what is "
               "wrong with it");
+  app.AddFlag("--check-programs", &line->check_programs,
+              "with --check-settings: the programs that the engine starts must be on this host");
   app.AddFlag("--list-devices", &line->list_devices,
               "only print the GPUs that it would compute on, as JSON");
 }
@@ -103,11 +106,12 @@ void ReadEngine(Arguments* line) {
 
 // Makes the engine, which loads nothing yet, and prints its verdict on its settings
 // (docs/protocol.md, "Settings").
-int CheckSettings(const evald::WorkerOptions& worker) {
+int CheckSettings(const evald::WorkerOptions& worker, bool programs) {
   evald::Json answer = {{"ok", true}};
   try {
     if (worker.unreadable) throw *worker.unreadable;
-    evald::MakeEngine(worker.engine)->RequirePrograms();
+    const std::unique_ptr<evald::Engine> engine = evald::MakeEngine(worker.engine);
+    if (programs) engine->RequirePrograms();
   } catch (const evald::SettingError& e) {
     answer = {{"key", e.key()}, {"error", e.problem()}, {"remedy", e.remedy()}};
   } catch (const evald::Error& e) {
@@ -143,7 +147,7 @@ int main(int argc, char** argv) {
     const bool endpoint = !line.endpoint.checkpoint.empty();
     evald::SetUpLog(endpoint ? "evald endpoint" : "evald-worker " + line.worker.id, line.log_level);
     ReadEngine(&line);
-    if (line.check_settings) return CheckSettings(line.worker);
+    if (line.check_settings) return CheckSettings(line.worker, line.check_programs);
     ::signal(SIGPIPE, SIG_IGN);
     if (endpoint) return ServeEndpoint(&line);
     evald::protocol::DieWithParent(SIGKILL, line.parent);

@@ -42,10 +42,11 @@ fs::path AnyWorker(const fs::path& binaries) {
 
 void CheckEngineSettings(const EvalConfig& config, const fs::path& binaries) {
   const fs::path program = AnyWorker(binaries);
-  const std::string output = OutputOf(
-      program,
-      {"--check-settings", "--engine", config.engine.name, "--settings", "-", "--log-level", "off"},
-      kPatience, ToLine(config.engine.settings));
+  std::vector<std::string> arguments = {
+      "--check-settings", "--engine", config.engine.name, "--settings", "-", "--log-level", "off"};
+  if (config.programs_here) arguments.emplace_back("--check-programs");
+  const std::string output =
+      OutputOf(program, arguments, kPatience, ToLine(config.engine.settings));
   const std::string where = program.string() + " --check-settings";
   Json answer;
   try {

@@ -7,7 +7,8 @@
 namespace evald {
 
 /// Asks the worker program in the folder `binaries` whether the engine takes its settings. The
-/// worker loads nothing for that. Throws Error(kUsage) "file:line: key 'engine.threds': unknown
+/// worker loads nothing for that. With `programs_here`, the programs that the engine starts must be
+/// on this host, too. Throws Error(kUsage) "file:line: key 'engine.threds': unknown
 /// key; ..." if it does not take them, and Error(kInfrastructure) if the worker cannot be asked.
 void CheckEngineSettings(const EvalConfig& config, const std::filesystem::path& binaries);
 

@@ -267,13 +267,19 @@ std::string YamlSection::Place(const std::string& key) const {
   return fmt::format("{}: key '{}'", WhereKey(key), Dotted(key));
 }
 
+// An assignment to the items of a list is one mistake, however many items there are.
+std::string YamlSection::Identity(const std::string& key) const {
+  const std::string dotted = Dotted(key), stars = WithStars(dotted);
+  return context_->overrides.contains(stars) ? stars : dotted;
+}
+
 void YamlSection::KeepRefusal(const std::string& key, const std::string& message) const {
-  if (context_->refused.insert(Dotted(key)).second)
+  if (context_->refused.insert(Identity(key)).second)
     Keep(Error(ErrorKind::kUsage, fmt::format("{}: {}", Place(key), message)));
 }
 
 bool YamlSection::IsRefused(const std::string& key) const {
-  return context_->refused.contains(Dotted(key));
+  return context_->refused.contains(Identity(key));
 }
 
 void YamlSection::Throw() const {
@@ -433,7 +439,7 @@ std::string YamlSection::HintFor(const std::string& key) const {
 
 void YamlSection::KeepUnknown(const std::string& key, const std::string& hint) const {
   context_->unknown.insert(path_);
-  if (!context_->refused.insert(Dotted(key)).second) return;
+  if (!context_->refused.insert(Identity(key)).second) return;
   Keep(Error(ErrorKind::kUsage,
              fmt::format("{}: unknown key '{}'{}", WhereKey(key), Dotted(key), hint)));
 }

@@ -112,7 +112,7 @@ class YamlSection {
     /// First line indented by a tab, whose value may not be the one meant; 0: none
     int tab_line = 0;
     ProblemList problems;
-    std::set<std::string> refused;  ///< dotted keys that have an error
+    std::set<std::string> refused;  ///< keys that have an error (Identity)
     std::set<std::string> unknown;  ///< dotted mappings that have an unknown key
   };
 
@@ -128,6 +128,8 @@ class YamlSection {
   std::string Assignment(const std::string& dotted) const;
   YAML::Node Find(const std::string& key);
   std::string Dotted(const std::string& key) const;
+  /// The dotted key; for a key that an assignment gave to all items of a list "tasks.*.limit".
+  std::string Identity(const std::string& key) const;
   void KeepType(const std::string& key, const YAML::Node& found, const std::string& expected) const;
   void KeepUnknown(const std::string& key, const std::string& hint) const;
   [[noreturn]] void Throw() const;

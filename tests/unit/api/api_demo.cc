@@ -12,7 +12,8 @@
 int main() {
   const evald::TemporaryFolder folder;
   evald::test::MemoryService service(folder.path());
-  for (int i = 0; i < 3; ++i) service.Submit({"tasks: [sums]", "", {}, "", "demo", 0, ""}, [](auto) {});
+  for (int i = 0; i < 3; ++i)
+    service.Submit({"tasks: [sums]", "", {}, "", "demo", 0, ""}, [](auto) {});
   service.Finish("run-1");
   evald::test::MemoryWatches watches;
   evald::AgentFiles agent_files;

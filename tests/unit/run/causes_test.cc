@@ -13,9 +13,10 @@ TEST(Causes, OneCauseOfManyPartsIsOneLine) {
                {"task b", "the metric fails"},
                {"task a, documents 21 to 30: scoring", "/r/scores/a/2.1-21.jsonl.part" + full}});
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[0], "task a, documents 0 to 12: scoring, and 2 more parts: "
-                      "/r/scores/a/0.1-0.jsonl.part" +
-                          full);
+  EXPECT_EQ(lines[0],
+            "task a, documents 0 to 12: scoring, and 2 more parts: "
+            "/r/scores/a/0.1-0.jsonl.part" +
+                full);
   EXPECT_EQ(lines[1], "task b: the metric fails");
 }
 
