@@ -220,7 +220,8 @@ Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>
       const Aggregated result =
           own != nullptr && !OwnAggregation(aggregation).empty()
               ? Aggregated{own->Aggregate(column.metric, column.filter), kNoStderr}
-              : Aggregate(aggregation, column.values, bootstrap_iters, stopped);
+              : Aggregate(aggregation, column.values,
+                          BootstrapIterations(column.metric, bootstrap_iters), stopped);
       metrics[column.metric + "," + column.filter] = result.value;
       metrics[column.metric + "_stderr," + column.filter] = result.stderr_;
     } catch (Error& e) {

@@ -22,7 +22,6 @@ struct TaskCodeOptions {
     kUnsafe,  ///< without isolation: for hosts that cannot isolate a process
   };
   Allowed allowed = Allowed::kNo;
-  bool refused = false;  ///< "refuse" was said, not left at the default
   std::string python = "/usr/bin/python3";
   uint64_t memory_bytes = uint64_t{4} << 30;  ///< of the process
   double call_seconds = 0;                    ///< the longest call; 0: none is

@@ -68,6 +68,7 @@ JudgePanel::JudgePanel(const JudgeSettings& settings, Place place)
   const char* const key = std::getenv(settings_.api_key_env.c_str());
   if (key != nullptr && *key != '\0') {
     key_ = key;
+    secret_ = Secret(key_);
   } else {
     Stop(fmt::format("the variable {}, which holds the judge's key, is not set on this host",
                      settings_.api_key_env));
@@ -251,7 +252,7 @@ void JudgePanel::Start(Call* call) {
     transfers_.Start(call->id, std::move(request));
   } catch (const Error& e) {
     // Of a key with a line break, for example: every call would fail
-    Stop(WithoutKey(e.what()));
+    Stop(secret_.Hide(e.what()));
     return Failed(call, stopped_);
   }
   under_way_[call->id] = call;
@@ -282,7 +283,7 @@ void JudgePanel::Ended(Call* call, Response response) {
   if (response.ok()) {
     failures_in_row_ = 0;
     ++answers_;
-    return Answered(call, WithoutKey(std::move(response.body)));
+    return Answered(call, response.body);
   }
   const std::string what = WhatHappened(response);
   if (response.outcome == Outcome::kTooLong) {  // another seed may give a shorter answer
@@ -325,10 +326,13 @@ void JudgePanel::Answered(Call* call, const std::string& body) {
   try {
     answer.completion = ReadCompletion(body);
     answer.completion.text = ReplaceInvalidUtf8(answer.completion.text);
+    // Hiding the key there would change the answer.
+    if (secret_.IsIn(answer.completion.text))
+      throw Error(ErrorKind::kInfrastructure, "the judge's answer quotes the judge's key");
     cache_.Keep(call->key, answer);
     FailPoint("judge.answer_kept");
   } catch (const Error& e) {
-    wrong = e.message();
+    wrong = secret_.Hide(e.message());
   }
   const std::string key = call->key;
   for (Question* const question : End(call)) {
@@ -382,23 +386,15 @@ std::vector<JudgePanel::Question*> JudgePanel::End(Call* call) {
 std::string JudgePanel::WhatHappened(const Response& response) const {
   const std::string server = http_client::Shown(settings_.base_url);
   if (response.outcome == Outcome::kTooLong)
-    return WithoutKey(fmt::format("the judge at {}: {}", server, response.error));
+    return secret_.Hide(fmt::format("the judge at {}: {}", server, response.error));
   if (!response.answered()) {
-    return WithoutKey(fmt::format("the judge at {} did not answer: {}", server, response.error));
+    return secret_.Hide(fmt::format("the judge at {} did not answer: {}", server, response.error));
   }
-  std::string said = RefusalIn(WithoutKey(response.body));
+  std::string said = secret_.Hide(RefusalIn(response.body));
   if (!response.location.empty())
     said = "a redirect to " + http_client::Shown(response.location) + ", which is not followed";
   return fmt::format("the judge at {} answered with status {}{}{}", server, response.status,
                      said.empty() ? "" : ": ", said);
-}
-
-// A server may quote the key that it was sent.
-std::string JudgePanel::WithoutKey(std::string text) const {
-  if (key_.empty()) return text;
-  for (size_t at = text.find(key_); at != std::string::npos; at = text.find(key_, at))
-    text.replace(at, key_.size(), "***");
-  return text;
 }
 
 }  // namespace evald

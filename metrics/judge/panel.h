@@ -17,6 +17,7 @@
 #include "evald/score.h"
 #include "http_client/transfers.h"
 #include "metrics/judge/answer_cache.h"
+#include "metrics/judge/secret.h"
 #include "metrics/judge/settings.h"
 #include "metrics/judge/spec.h"
 
@@ -113,12 +114,12 @@ class JudgePanel {
   void Stop(const std::string& why);
   std::vector<Question*> End(Call* call);
   std::string WhatHappened(const http_client::Response& response) const;
-  std::string WithoutKey(std::string text) const;
 
   JudgeSettings settings_;
   Place place_;
   AnswerCache cache_;
   std::string key_;                                             // the server's
+  Secret secret_;                                               // the same, to hide it
   std::map<std::string, std::unique_ptr<Question>> questions_;  // by id
   std::map<std::string, std::unique_ptr<Call>> calls_;          // by key
   std::map<uint64_t, Call*> under_way_;                         // on the wire

@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "evald/error.h"
-#include "orchestrator/cli/remembered_code.h"
 
 namespace evald::cli {
 namespace fs = std::filesystem;
@@ -93,12 +92,9 @@ CommandOption AddWanted(Command command, Wanted* wanted) {
 EvalConfig ReadWanted(const Wanted& wanted) {
   EvalOverrides overrides = wanted.overrides;
   overrides.set = Assignments(wanted, &overrides.typed);
-  if (IsCheckpoint(wanted)) overrides.called = kNoFileName;
-  EvalConfig config = IsCheckpoint(wanted)
-                          ? ParseEvalConfig(kNoFile, fs::current_path() / "eval.yaml", overrides)
-                          : ReadEvalConfig(wanted.path, overrides);
-  RememberTaskCode(overrides.allow_task_code, &config);
-  return config;
+  if (!IsCheckpoint(wanted)) return ReadEvalConfig(wanted.path, overrides);
+  overrides.called = kNoFileName;
+  return ParseEvalConfig(kNoFile, fs::current_path() / "eval.yaml", overrides);
 }
 
 Json WantedBody(const Wanted& wanted) {

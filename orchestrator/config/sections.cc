@@ -173,7 +173,6 @@ TaskCodeOptions ReadTaskCode(YamlSection& top, const std::optional<TaskCodeOptio
       top.Refuse("task_code", fmt::format("found '{}', expected refuse, allow or unsafe", *said));
     }
     options.allowed = *allowed;
-    options.refused = *allowed == Allowed::kNo;
   }
   const auto python = top.String("task_python");
   if (python) options.python = *python;

@@ -486,25 +486,6 @@ class Functions(TaskCode, EvaldCase):
         self.assertIn("--allow-task-code", said)
         self.assertIn("found 'yes', expected refuse, allow or unsafe", self.run_failed(task_code="'yes'".strip("'")))
 
-    def test_leave_is_given_once_for_the_content_of_a_folder(self):
-        self.write_rows([{"question": "1 + 1?", "answer": "2"}])
-        self.write_task("def text(doc): return doc['question']", doc_to_text="!function utils.text")
-        settings = self.settings()
-        del settings["task_code"]
-        config = self.write_config(**settings)
-        status = lambda *more: self.evald("validate", config, *more).returncode  # noqa: E731
-        self.assertEqual(status(), 2)
-        self.assertEqual(status("--allow-task-code"), 0)
-        self.assertEqual(status(), 0)
-        self.assertEqual(self.evald("run", config, "--quiet").returncode, 0)
-        self.assertEqual(status("--set", "task_code=refuse"), 2)
-        (self.tasks / "more.py").write_text("")
-        self.assertEqual(status(), 2)
-        (self.tasks / "more.py").unlink()
-        self.assertEqual(status(), 0)
-        (self.tasks / "utils.py").write_text("def text(doc): return doc['answer']")
-        self.assertEqual(status(), 2)
-
     def test_errors_name_function_file_line_and_document(self):
         for code, expected in (
                 ("def text(doc):\n    return doc['absent']\n", r"utils.text': KeyError: 'absent' \(.*/utils.py:2, document 0\)"),

@@ -262,6 +262,36 @@ TEST_F(PanelTest, ARefusedKeyEndsAllAndIsNotShown) {
   EXPECT_THAT(requests()[0], HasSubstr("Authorization: Bearer s3cret-key"));
 }
 
+// A local server's dummy key may stand in any answer.
+TEST_F(PanelTest, AShortKeyChangesNoAnswer) {
+  for (const char* key : {"7", "a", "0", "1", "correct"}) {
+    Serve([](int) { return Says("Score: 10. correct"); });
+    ::setenv("EVALD_JUDGE_TEST_KEY", key, 1);
+    settings_.api_key_env = "EVALD_JUDGE_TEST_KEY";
+    const JudgeSpec spec = Rubric();
+    EXPECT_EQ(VerdictOf(Panel().get(), Ask(spec, key)).score, 10) << key;
+  }
+}
+
+TEST_F(PanelTest, AnAnswerThatQuotesTheKeyIsNotKept) {
+  const std::string key = "s3cret\"key/\u00e9";
+  Serve([&](int) { return Says("Score: 6 " + key); });
+  ::setenv("EVALD_JUDGE_TEST_KEY", key.c_str(), 1);
+  settings_.api_key_env = "EVALD_JUDGE_TEST_KEY";
+  const JudgeSpec spec = Rubric();
+  const JudgeVerdict verdict = VerdictOf(Panel().get(), Ask(spec));
+  EXPECT_FALSE(verdict.score);
+  EXPECT_THAT(verdict.why, HasSubstr("quotes the judge's key"));
+}
+
+TEST(JudgeSecret, IsHiddenAsJsonWritesIt) {
+  const Secret secret("s3cret\"key/\u00e9&");
+  for (const char* text : {"s3cret\"key/\u00e9&", "s3cret\\\"key/\u00e9&", "s3cret\\\"key\\/\u00e9&",
+                           "s3cret\\\"key/\\u00e9&", "s3cret\\\"key/\u00e9\\u0026"})
+    EXPECT_EQ(secret.Hide(std::string("<") + text + ">"), "<***>") << text;
+  EXPECT_EQ(Secret("short").Hide("a short text"), "a short text");
+}
+
 TEST_F(PanelTest, WithoutItsKeyNothingIsAsked) {
   Serve([](int) { return Says("Score: 6"); });
   ::unsetenv("EVALD_JUDGE_NO_KEY");
