@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "evald/json.h"
@@ -20,8 +21,9 @@ class FunctionValues {
   FunctionValues(TaskCode* code, CodeTable table, int64_t count, int64_t batch)
       : code_(code), table_(std::move(table)), count_(count), batch_(batch) {}
 
-  /// The function's value for document `at`. Throws like TaskCode::Apply.
-  const Json& Value(const std::string& function, int64_t at);
+  /// The function's value for document `at`; a tuple is a list, or the text that Python's `str`
+  /// makes of it. Throws like TaskCode::Apply.
+  const Json& Value(const std::string& function, int64_t at, bool tuples_as_text = false);
 
  private:
   struct Window {
@@ -33,7 +35,7 @@ class FunctionValues {
   CodeTable table_;
   int64_t count_;
   int64_t batch_;
-  std::map<std::string, Window> windows_;
+  std::map<std::pair<std::string, bool>, Window> windows_;
 };
 
 /// A document whose fields are evaluated, and its place among those of which Python functions are

@@ -28,7 +28,8 @@ class DocField {
   bool IsNull() const { return value_.is_null(); }
 
   /// The text of the template, or the field itself.
-  Json Raw(const DocRef& doc) const;
+  /// `tuples_as_text`: of a Python function (FunctionValues::Value).
+  Json Raw(const DocRef& doc, bool tuples_as_text = false) const;
   /// Like ConfigurableTask.doc_to_text: an integer if the text is digits and the task has choices.
   Json Text(const DocRef& doc, bool has_choices) const;
   /// Like ConfigurableTask.doc_to_target: text, an integer, or a list.

@@ -394,13 +394,14 @@ std::vector<Json> TaskCode::Read(const std::string& function, const CodeTable& t
 }
 
 std::vector<Json> TaskCode::Apply(const std::string& function, const CodeTable& table,
-                                  int64_t first, int64_t count) {
+                                  int64_t first, int64_t count, bool tuples_as_text) {
   std::vector<Json> values = Values(function,
                                     {{"call", "apply"},
                                      {"function", PlaceOf(function)},
                                      {"table", table.id},
                                      {"first", first},
-                                     {"count", count}},
+                                     {"count", count},
+                                     {"tuples_as_text", tuples_as_text}},
                                     count);
   for (Json& value : values) value = Json(std::move(value[0]));
   return values;

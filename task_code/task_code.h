@@ -140,9 +140,10 @@ class TaskCode {
   std::vector<Json> Read(const std::string& function, const CodeTable& table, int64_t first,
                          int64_t count);
 
-  /// The values of a function for these documents, as many as fit.
+  /// The values of a function for these documents, as many as fit. A value that is a tuple is a
+  /// list, or with `tuples_as_text` the text that Python's `str` makes of it.
   std::vector<Json> Apply(const std::string& function, const CodeTable& table, int64_t first,
-                          int64_t count);
+                          int64_t count, bool tuples_as_text = false);
 
   /// The responses that process_results gets.
   enum class Results {

@@ -278,6 +278,9 @@ class Translator {
     Json tasks = Json::array();
     for (const std::string& word : Values("tasks")) {
       for (const std::string& name : Split(word, ',')) {
+        if (name.find_first_of("*?[") != std::string::npos)
+          Refuse(fmt::format("--tasks: '{}' stands for several names", Trim(name)),
+                 "name the tasks or their group, as 'evald tasks' lists them");
         if (!Trim(name).empty()) tasks.push_back(Trim(name));
       }
     }
@@ -285,6 +288,7 @@ class Translator {
     Set("", "tasks", tasks);
     if (const auto limit = Value("limit")) {
       const double number = std::strtod(limit->c_str(), nullptr);
+      if (!(number > 0)) Refuse(fmt::format("--limit: found '{}', expected a number above 0", *limit), "");
       Set("", "limit", number >= 1 ? Json(static_cast<int64_t>(number)) : Json(number));
     }
     if (const auto shots = Value("num_fewshot")) Set("", "num_fewshot", ValueOf(*shots));

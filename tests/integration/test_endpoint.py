@@ -200,7 +200,7 @@ class CommandLine(EndpointCase):
         self.assertIn(text, done.stderr)
 
     def test_wrong_arguments(self):
-        self.refused("does not exist", checkpoint=self.folder / "none")
+        self.refused("there is no folder", checkpoint=self.folder / "none")
         empty = self.folder / "empty"
         empty.mkdir()
         self.refused("config.json", checkpoint=empty)

@@ -492,6 +492,13 @@ class Calls(unittest.TestCase):
         self.assertEqual(together, [scores([document])[0] for document in documents])
         self.assertEqual(together, scores(documents[::-1])[::-1])
 
+    def test_a_target_that_is_a_tuple_may_be_asked_for_as_text(self):
+        self.write("def f(doc): return ('a', doc['n']) if doc['n'] else ['a']\n")
+        documents = self.ask("documents", table=self.table([{"n": 1}, {"n": 0}]))
+        ask = lambda **how: self.ask("apply", function=self.load("utils.f"), table=documents["table"], first=0, count=2, **how)  # noqa: E731
+        self.assertEqual([value[0] for value in ask()["values"]], [["a", 1], ["a"]])
+        self.assertEqual(ask(tuples_as_text=True)["values"], [["('a', 1)"], [["a"]]])
+
     def test_what_functions_print_is_no_answer(self):
         self.write("print('imported')\ndef f(doc):\n    print('called')\n    return 1\n")
         documents = self.ask("documents", table=self.table([{"n": 1}]))

@@ -106,10 +106,12 @@ class Calls:
     def do_read(self, table, first, count):
         return {"values": packed_until_full(self.tables[table].part(first, count))}
 
-    def do_apply(self, function, table, first, count):
+    def do_apply(self, function, table, first, count, tuples_as_text=False):
         """The values of doc_to_text, doc_to_target or doc_to_choice."""
-        return {"values": packed_until_full(
-            self.each(self.function(function), self.tables[table].part(first, count), first))}
+        values = self.each(self.function(function), self.tables[table].part(first, count), first)
+        if tuples_as_text:
+            values = (str(value) if isinstance(value, tuple) else value for value in values)
+        return {"values": packed_until_full(values)}
 
     def keep(self, documents):
         number, self.next_table = self.next_table, self.next_table + 1

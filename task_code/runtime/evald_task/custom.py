@@ -2,6 +2,7 @@
 dataset of the hub or a file of the web. This process has no network: evald lends the files of the run's tokenizer, and
 those of its data folder."""
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -72,12 +73,17 @@ def get(lent):
 
 @contextlib.contextmanager
 def offline(lent):
-    """Puts these functions in the place of those that use the network."""
+    """Puts these functions in the place of those that use the network, also where a module has imported them by name."""
     before = []
-    for module, name, stand_in in (("datasets", "load_dataset", load_dataset(lent)), ("requests", "get", get(lent))):
-        if module in sys.modules and hasattr(sys.modules[module], name):
-            before.append((sys.modules[module], name, getattr(sys.modules[module], name)))
-            setattr(sys.modules[module], name, stand_in)
+    for package, name, stand_in in (("datasets", "load_dataset", load_dataset(lent)), ("requests", "get", get(lent))):
+        try:
+            original = getattr(importlib.import_module(package), name)
+        except (ImportError, AttributeError):
+            continue
+        for module in list(sys.modules.values()):
+            if getattr(module, "__dict__", {}).get(name) is original:
+                before.append((module, name, original))
+                setattr(module, name, stand_in)
     try:
         yield
     finally:
