@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "base/jsonl.h"
 #include "base/log.h"
@@ -53,6 +54,11 @@ ExitStatus Invoke(const Common& common, const Action& action) {
     const ExitStatus status = ExitStatusFor(e.kind());
     PrintError(common, e, status);
     return status;
+  } catch (const std::system_error& e) {
+    if (e.code() == std::errc::broken_pipe) return ExitStatus::kIncomplete;  // `evald tasks | head`
+    PrintError(common, Error(ErrorKind::kInternal, fmt::format("internal: {}", e.what())),
+               ExitStatus::kIncomplete);
+    return ExitStatus::kIncomplete;
   } catch (const std::exception& e) {
     PrintError(common, Error(ErrorKind::kInternal, fmt::format("internal: {}", e.what())),
                ExitStatus::kIncomplete);
@@ -64,6 +70,7 @@ ExitStatus Invoke(const Common& common, const Action& action) {
 // it must not take half for the whole.
 ExitStatus AllWritten(ExitStatus status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  if (errno == EPIPE) return ExitStatus::kIncomplete;  // the reader has what it wanted
   fmt::print(stderr, "evald: error: standard output: {}\n",
              errno != 0 ? std::strerror(errno) : "cannot be written");
   return ExitStatus::kIncomplete;

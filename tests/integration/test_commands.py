@@ -285,7 +285,7 @@ class Pages(unittest.TestCase):
 class Usage(Commands):
     def test_every_mistake_of_the_command_line_looks_alike(self):
         for arguments, part in [(("run", "nope.yaml"), "nope.yaml"), (("run", "--bogus"), "eval.yaml"),
-                                (("--bogus",), "--bogus"), (("runn",), "did you mean 'run'"), ((), "subcommand"),
+                                (("--bogus",), "--bogus"), (("runn",), "did you mean 'run'"), ((), "no command is given"),
                                 (("stage",), "--list"), (("score", "--task", "gsm8k"), "--generations")]:
             with self.subTest(arguments):
                 done = self.command(*arguments, status=2)

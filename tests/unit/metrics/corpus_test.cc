@@ -3,8 +3,10 @@
 
 #include "base/jsonl.h"
 #include "evald/error.h"
+#include "metrics/aggregate.h"
 #include "metrics/scoring/aggregations.h"
 #include "metrics/scoring/score_number.h"
+#include "tests/unit/metrics/fixtures.h"
 #include "tests/unit/support/caught.h"
 
 namespace evald {
@@ -50,6 +52,25 @@ TEST(CorpusMetrics, SayWhatTheyCannotTake) {
                             R"([[[], "a"]])", R"([[[null], "a"]])", R"([["a", "a"], [["a"], "a"]])",
                             R"([["a", ["a", "b"]]])", R"([["a", "a"], ["a", ["a"]]])"}) {
     EXPECT_NE(error(items), "") << items;
+  }
+}
+
+// lm_eval/evaluator_utils.py: at most 100 draws for these metrics.
+TEST(CorpusMetrics, AHundredDrawsAreTheMost) {
+  TaskDefinition task = test::AnswerTask();
+  std::vector<ScoredDocument> scores(30);
+  for (const char* metric : {"bleu", "chrf", "ter"}) {
+    task.metrics = {{metric, "", metric, true, Json::object()}};
+    for (size_t i = 0; i < scores.size(); ++i) {
+      const Json pair = {"the cat sat on the mat today", i % 3 == 0 ? "the cat sat on a mat today"
+                                                                    : "a dog sat on the mat"};
+      scores[i].filters = {{"strict", "", {{metric, pair}}, {}}};
+    }
+    const auto error = [&](int draws) {
+      return AggregateTask(task, scores, draws)[std::string(metric) + "_stderr,strict"];
+    };
+    EXPECT_EQ(error(100), error(3000)) << metric;
+    EXPECT_NE(error(100), error(50)) << metric;
   }
 }
 
