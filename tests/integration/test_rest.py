@@ -31,7 +31,7 @@ class Hostile(Service):
         self.serve()
         run = self.submit()
         self.wait_for("the run", lambda: self.state(run) == "done", 120)
-        (self.folder / "runs" / "secret.json").write_text("secret")
+        (self.folder / "runs" / "secret.json").write_text("kept from all")
         deep = b"[" * 100_000
         bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
             f"{chr(98 + i)}: &{chr(98 + i)} [{','.join(['*' + chr(97 + i)] * 10)}]\n" for i in range(10))
@@ -70,7 +70,7 @@ class Hostile(Service):
             with self.subTest(path):
                 status, _, body = self.ask("GET", path)
                 self.assertIn(status, (400, 404), path)
-                self.assertNotIn(b"secret", body)
+                self.assertNotIn(b"kept from all", body)
         self.assert_lives()
 
     def test_a_submission_reaches_only_what_the_configuration_allows(self):

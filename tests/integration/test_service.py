@@ -535,7 +535,7 @@ class Service(ServiceCase):
         self.serve(roots=[str(self.tasks)])
         self.assertIn("did you mean 'workers'", self.submit(422, engine=self.ENGINE, wrokers={})["detail"])
         nameless = self.call("POST", "/v1/runs", {"config": {"tasks": ["sums"], "wrokers": {}}}, 422)
-        self.assertTrue(nameless["detail"].startswith("the submitted config:1: "), nameless)
+        self.assertIn("(2) the submitted config:1: unknown key 'wrokers'", nameless["detail"])
         command = self.submit(422, engine={"name": "openai", "command": ["sh"]})
         self.assertIn("does not start commands", json.dumps(command))
         hours = self.submit(422, engine=self.ENGINE, bootstrap_iters=100001)
