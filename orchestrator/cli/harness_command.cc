@@ -288,7 +288,8 @@ class Translator {
     Set("", "tasks", tasks);
     if (const auto limit = Value("limit")) {
       const double number = std::strtod(limit->c_str(), nullptr);
-      if (!(number > 0)) Refuse(fmt::format("--limit: found '{}', expected a number above 0", *limit), "");
+      if (!(number > 0))
+        Refuse(fmt::format("--limit: found '{}', expected a number above 0", *limit), "");
       Set("", "limit", number >= 1 ? Json(static_cast<int64_t>(number)) : Json(number));
     }
     if (const auto shots = Value("num_fewshot")) Set("", "num_fewshot", ValueOf(*shots));

@@ -106,8 +106,9 @@ TEST(Schema, HintsKnowEveryKey) {
 
 TEST(Schema, GatesAreTheParsers) {
   const Json gates = Schema()["properties"]["gates"];
-  EXPECT_EQ(KeysOf(gates["properties"]),
-            Taken(std::string(kTop) + "gates: {rules: [{task: a, metric: b, min: 0}], QQQQQQQQ: 1}\n"));
+  EXPECT_EQ(
+      KeysOf(gates["properties"]),
+      Taken(std::string(kTop) + "gates: {rules: [{task: a, metric: b, min: 0}], QQQQQQQQ: 1}\n"));
   EXPECT_EQ(
       KeysOf(gates["properties"]["rules"]["items"]["properties"]),
       Taken(std::string(kTop) + "gates: {rules: [{task: a, metric: b, min: 0, QQQQQQQQ: 1}]}\n"));

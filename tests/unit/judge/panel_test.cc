@@ -286,8 +286,9 @@ TEST_F(PanelTest, AnAnswerThatQuotesTheKeyIsNotKept) {
 
 TEST(JudgeSecret, IsHiddenAsJsonWritesIt) {
   const Secret secret("s3cret\"key/\u00e9&");
-  for (const char* text : {"s3cret\"key/\u00e9&", "s3cret\\\"key/\u00e9&", "s3cret\\\"key\\/\u00e9&",
-                           "s3cret\\\"key/\\u00e9&", "s3cret\\\"key/\u00e9\\u0026"})
+  for (const char* text :
+       {"s3cret\"key/\u00e9&", "s3cret\\\"key/\u00e9&", "s3cret\\\"key\\/\u00e9&",
+        "s3cret\\\"key/\\u00e9&", "s3cret\\\"key/\u00e9\\u0026"})
     EXPECT_EQ(secret.Hide(std::string("<") + text + ">"), "<***>") << text;
   EXPECT_EQ(Secret("short").Hide("a short text"), "a short text");
 }

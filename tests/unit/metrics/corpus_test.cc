@@ -62,8 +62,8 @@ TEST(CorpusMetrics, AHundredDrawsAreTheMost) {
   for (const char* metric : {"bleu", "chrf", "ter"}) {
     task.metrics = {{metric, "", metric, true, Json::object()}};
     for (size_t i = 0; i < scores.size(); ++i) {
-      const Json pair = {"the cat sat on the mat today", i % 3 == 0 ? "the cat sat on a mat today"
-                                                                    : "a dog sat on the mat"};
+      const Json pair = {"the cat sat on the mat today",
+                         i % 3 == 0 ? "the cat sat on a mat today" : "a dog sat on the mat"};
       scores[i].filters = {{"strict", "", {{metric, pair}}, {}}};
     }
     const auto error = [&](int draws) {

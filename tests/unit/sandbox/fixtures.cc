@@ -6,12 +6,14 @@
 #include <zlib.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <thread>
 
 #include "evald/error.h"
+#include "tests/unit/support/temporary_folder.h"
 
 namespace evald::sandbox_test {
 
@@ -50,13 +52,26 @@ size_t AwaitProcesses(uint64_t marker, size_t count) {
   return found;
 }
 
+namespace {
+
+/// A folder of this process alone, in which the runners of this process make their folders, too.
+const fs::path& OwnTmp() {
+  static const TemporaryFolder folder;
+  setenv("TMPDIR", folder.path().c_str(), 1);
+  return folder.path();
+}
+
+}  // namespace
+
 std::string HostTraces() {
-  std::stringstream traces;
-  traces << std::ifstream("/proc/self/mountinfo").rdbuf();
-  for (const auto& entry : fs::directory_iterator("/tmp")) {
-    if (entry.path().filename().string().starts_with("evald-program-")) traces << entry.path();
+  std::string traces;
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    const bool of_a_test = line.find("/evald-test-") != std::string::npos;
+    if (!of_a_test || line.find(OwnTmp().string()) != std::string::npos) traces += line + "\n";
   }
-  return traces.str();
+  for (const auto& entry : fs::directory_iterator(OwnTmp())) traces += entry.path().string() + "\n";
+  return traces;
 }
 
 ProgramOutcome RunOnce(const SandboxOptions& options, const std::string& source) {

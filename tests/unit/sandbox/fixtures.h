@@ -22,8 +22,9 @@ std::vector<int> ProcessesOf(uint64_t marker);
 /// Waits up to a minute until ProcessesOf(marker) has `count` processes. Returns the last count.
 size_t AwaitProcesses(uint64_t marker, size_t count);
 
-/// Traces that a sandbox could leave on the host: mounts of this namespace, and evald's folders in
-/// /tmp.
+/// Traces that a sandbox could leave on the host: mounts of this namespace, and folders for
+/// temporary files. From the first call on, this process has a folder for them of its own (TMPDIR);
+/// mounts of other tests do not count.
 std::string HostTraces();
 
 /// Runs one program in a sandbox of its own.
