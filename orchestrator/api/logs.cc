@@ -13,7 +13,6 @@ namespace evald::api {
 namespace {
 
 namespace fs = std::filesystem;
-using http::Request;
 using http::Responder;
 using http::Role;
 
