@@ -57,7 +57,7 @@ SandboxProbe ProbeInterpreter(const std::string& python) {
 SandboxProbe ProbeProgram(SandboxOptions options) {
   options.unsafe = false;
   try {
-    const ProgramOutcome outcome = MakeCodeRunner(options)->Run("assert 6 * 7 == 42");
+    const ProgramOutcome outcome = TryProgram(options);
     if (outcome.status == ProgramStatus::kPassed)
       return {"a program in the sandbox", true, "passed"};
     return {"a program in the sandbox", false, outcome.detail};
@@ -67,6 +67,10 @@ SandboxProbe ProbeProgram(SandboxOptions options) {
 }
 
 }  // namespace
+
+ProgramOutcome TryProgram(const SandboxOptions& options) {
+  return MakeCodeRunner(options)->Run("assert 6 * 7 == 42");
+}
 
 std::vector<SandboxProbe> ProbeSandbox(const SandboxOptions& options) {
   utsname host = {};

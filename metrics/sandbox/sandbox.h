@@ -89,6 +89,10 @@ class CodeRunner {
 /// Throws Error(kInfrastructure) that names what this host lacks (see ProbeSandbox).
 std::unique_ptr<CodeRunner> MakeCodeRunner(const SandboxOptions& options);
 
+/// The outcome of a small program that passes wherever the sandbox works. Throws like
+/// MakeCodeRunner.
+ProgramOutcome TryProgram(const SandboxOptions& options);
+
 /// One line of `evald doctor`.
 struct SandboxProbe {
   std::string what;  ///< "user namespaces"

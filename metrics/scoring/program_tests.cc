@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <iterator>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +12,7 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/sandbox/program_files.h"
+#include "metrics/scoring/interpreter_tests.h"
 #include "metrics/scoring/output_match.h"
 #include "metrics/scoring/python_program.h"
 
@@ -23,8 +21,6 @@ namespace {
 
 constexpr uint64_t kIgnoredOutputBytes = 64 << 10;
 constexpr size_t kDetailBytesMax = 500;
-constexpr size_t kInInterpreterBytesMax = 4 << 20;  // of code and tests
-constexpr double kNoLimitSeconds = 1e9;
 
 /// The files of an answer that is {name: text} in JSON. Nothing for any other answer.
 std::optional<std::vector<SourceFile>> NamedFiles(const std::string& answer) {
@@ -51,11 +47,6 @@ void AddFilesOf(const ProgramRule& rule, const PreparedDocument& document,
                                    [&](const SourceFile& file) { return file.path == name; });
     if (!taken) files->push_back({name, text.get<std::string>()});
   }
-}
-
-void AddCase(ProgramOutcome* outcome, size_t index, size_t count) {
-  outcome->detail = Shortened(fmt::format("test {} of {}: {}", index + 1, count, outcome->detail),
-                              kDetailBytesMax);
 }
 
 /// One run: the outcome, with the verdict on the output.
@@ -102,26 +93,6 @@ ProgramOutcome RunCases(BuiltProgram* program, const TestCases& tests, size_t fi
   return outcome;
 }
 
-/// The test that a program of all tests says to have failed, a word of the program's; else the
-/// first.
-size_t FailedTest(const ProgramOutcome& outcome, const TestCases& tests) {
-  constexpr std::string_view kSaid = "failed: AssertionError: test ";
-  size_t index = 0;
-  if (!std::string_view(outcome.detail).starts_with(kSaid)) return 0;
-  const char* const begin = outcome.detail.data() + kSaid.size();
-  std::from_chars(begin, outcome.detail.data() + outcome.detail.size(), index);
-  return index < tests.cases.size() ? index : 0;
-}
-
-bool IsSmall(const std::string& code, const TestCases& tests) {
-  size_t bytes = code.size();
-  for (const TestCase& test : tests.cases) {
-    bytes += test.input.is_string() ? test.input.get_ref<const std::string&>().size() : 0;
-    bytes += test.expected.is_string() ? test.expected.get_ref<const std::string&>().size() : 0;
-  }
-  return bytes <= kInInterpreterBytesMax;
-}
-
 std::string WithoutTabs(const std::string& answer, int tab_size) {
   std::string text;
   for (const char c : answer) {
@@ -138,27 +109,27 @@ std::string CodeOf(const ProgramRule& rule, const PreparedDocument& document,
   return BeforeAnswer(rule, document.doc) + WithoutTabs(answer, rule.tab_size);
 }
 
-/// The program of an answer that is one text.
+/// The one file of a program.
 std::string OneFile(const ProgramRule& rule, const PreparedDocument& document,
-                    const std::string& target, const std::string& answer, const TestCases& tests) {
-  const std::string code = CodeOf(rule, document, answer);
+                    const std::string& target, const std::string& code, const TestCases& tests) {
   if (!rule.unittest.empty())
     return UnittestProgram(code, document.doc[rule.unittest].get_ref<const std::string&>());
   if (!tests.function.empty()) return CallingProgram(code, tests.function);
   return rule.cases.empty() ? code + "\n" + target : code;
 }
 
-/// The files of an answer's program. Nothing if the answer should be files, and is none.
+/// The files of a program. `text`: its code, or the answer that should be files; nothing if that is
+/// none.
 std::vector<SourceFile> FilesOf(const ProgramRule& rule, const PreparedDocument& document,
-                                const std::string& target, const std::string& answer,
+                                const std::string& target, const std::string& text,
                                 const TestCases& tests) {
   std::vector<SourceFile> files;
   if (rule.several_files) {
-    files = NamedFiles(answer).value_or(files);
+    files = NamedFiles(text).value_or(files);
     if (files.empty()) return files;
     if (rule.cases.empty()) files[0].text += "\n" + target;
   } else {
-    files = {{"", OneFile(rule, document, target, answer, tests)}};
+    files = {{"", OneFile(rule, document, target, text, tests)}};
   }
   AddFilesOf(rule, document, &files);
   return files;
@@ -170,43 +141,11 @@ bool RunsInInterpreter(const ProgramRule& rule, const std::string& language) {
          !rule.several_files && rule.files.empty() && rule.cpu_seconds == 0;
 }
 
-bool TestsInInterpreter(const ProgramRule& rule, const ProgramSources& sources) {
-  return sources.language == "python" && !rule.cases.empty() && !rule.several_files &&
-         sources.files.size() == 1;
-}
-
-/// Whether a program may look at the interpreter around it, where it could find the tests or
-/// replace their judge. A text, not a proof: docs/sandbox.md ("What can still be forged").
-bool LooksAround(std::string_view answer) {
-  constexpr std::string_view kWords[] = {
-      "frame",      "f_back",    "globals",  "builtins",      "modules",    "__dict__",
-      "__import__", "getattr",   "setattr",  "delattr",       "vars(",      "eval(",
-      "exec(",      "import gc", "hashlib",  "inspect",       "importlib",  "ctypes",
-      "gc.",        "traceback", "settrace", "pread",         "setprofile", "process_time",
-      "_run",       "_hash",     "_wanted",  "__subclasses__"};
-  return std::any_of(std::begin(kWords), std::end(kWords),
-                     [&](std::string_view word) { return answer.find(word) != answer.npos; });
-}
-
-/// Tests a Python program in the warm interpreter, where a process for each test would spend most
-/// of its time on its start. Certain are a pass of all tests, and a wrong answer to one of them
-/// that has an interpreter to itself. Nothing for all else; `first` is then the test to begin with.
-std::optional<ProgramOutcome> TestInInterpreter(CodeRunner* runner, const ProgramRule& rule,
-                                                const std::string& code, const TestCases& tests,
-                                                size_t* first) {
-  constexpr std::string_view kSaid = "failed: AssertionError: ";
-  const double seconds = rule.cpu_seconds > 0 ? rule.cpu_seconds : kNoLimitSeconds;
-  const ProgramOutcome all = runner->Run(AllTestsProgram(code, tests, seconds));
-  if (all.status == ProgramStatus::kPassed) return all;
-  *first = FailedTest(all, tests);
-  if (!std::string_view(all.detail).starts_with(kSaid)) return std::nullopt;
-  ProgramOutcome one = runner->Run(OneTestProgram(code, tests, *first));
-  if (!std::string_view(one.detail).starts_with(fmt::format("{}wrong answer: ", kSaid)))
-    return std::nullopt;
-  one.detail = "failed: " + one.detail.substr(kSaid.size());
-  one.cpu_seconds += all.cpu_seconds;
-  AddCase(&one, *first, tests.cases.size());
-  return one;
+/// Whether the interpreter may try the tests of a program first.
+bool TestsInInterpreter(const ProgramRule& rule, const PreparedDocument& document,
+                        const std::string& language) {
+  const bool further_files = !rule.files.empty() && !document.doc[rule.files].empty();
+  return !rule.cases.empty() && language == "python" && !rule.several_files && !further_files;
 }
 
 /// A process of its own for each test.
@@ -222,23 +161,28 @@ ProgramOutcome RunApart(CodeRunner* runner, const ProgramRule& rule, const Progr
 
 }  // namespace
 
+void AddCase(ProgramOutcome* outcome, size_t index, size_t count) {
+  outcome->detail = Shortened(fmt::format("test {} of {}: {}", index + 1, count, outcome->detail),
+                              kDetailBytesMax);
+}
+
 ProgramOutcome TestProgram(CodeRunner* runner, const ProgramRule& rule,
                            const PreparedDocument& document, const std::string& target,
                            const std::string& answer) {
-  ProgramSources sources;
-  sources.language = LanguageOf(rule, document.doc);
-  if (RunsInInterpreter(rule, sources.language))
-    return runner->Run(OneFile(rule, document, target, answer, {}));
-  sources.cpu_seconds = rule.cpu_seconds;
+  const std::string language = LanguageOf(rule, document.doc);
+  const std::string text = rule.several_files ? answer : CodeOf(rule, document, answer);
+  if (RunsInInterpreter(rule, language)) return runner->Run(text + "\n" + target);
   const TestCases tests = rule.cases.empty() ? TestCases() : CasesOf(rule, document.doc);
-  sources.files = FilesOf(rule, document, target, answer, tests);
+  size_t first = 0;
+  if (TestsInInterpreter(rule, document, language) && FitsInterpreter(text, tests) &&
+      !LooksAround(answer)) {
+    if (auto outcome = TestInInterpreter(runner, text, tests, rule.cpu_seconds, &first))
+      return *outcome;
+  }
+  const ProgramSources sources = {language, FilesOf(rule, document, target, text, tests),
+                                  rule.cpu_seconds};
   if (sources.files.empty())
     return {ProgramStatus::kFailed, "failed: the answer has no files, {name: text} in JSON", 0};
-  size_t first = 0;
-  const std::string code = CodeOf(rule, document, answer);
-  if (TestsInInterpreter(rule, sources) && IsSmall(code, tests) && !LooksAround(answer)) {
-    if (auto outcome = TestInInterpreter(runner, rule, code, tests, &first)) return *outcome;
-  }
   return RunApart(runner, rule, sources, tests, first);
 }
 

@@ -13,4 +13,7 @@ ProgramOutcome TestProgram(CodeRunner* runner, const ProgramRule& rule,
                            const PreparedDocument& document, const std::string& target,
                            const std::string& answer);
 
+/// Says in an outcome which of `count` tests it is of.
+void AddCase(ProgramOutcome* outcome, size_t index, size_t count);
+
 }  // namespace evald

@@ -54,12 +54,10 @@ ExitStatus Invoke(const Common& common, const Action& action) {
     const ExitStatus status = ExitStatusFor(e.kind());
     PrintError(common, e, status);
     return status;
-  } catch (const std::system_error& e) {
-    if (e.code() == std::errc::broken_pipe) return ExitStatus::kIncomplete;  // `evald tasks | head`
-    PrintError(common, Error(ErrorKind::kInternal, fmt::format("internal: {}", e.what())),
-               ExitStatus::kIncomplete);
-    return ExitStatus::kIncomplete;
   } catch (const std::exception& e) {
+    const auto* const system = dynamic_cast<const std::system_error*>(&e);
+    if (system != nullptr && system->code() == std::errc::broken_pipe)
+      return ExitStatus::kIncomplete;  // `evald tasks | head`
     PrintError(common, Error(ErrorKind::kInternal, fmt::format("internal: {}", e.what())),
                ExitStatus::kIncomplete);
     return ExitStatus::kIncomplete;

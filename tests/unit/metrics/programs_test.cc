@@ -24,6 +24,13 @@ TaskDefinition ProgramTask(const Json& arguments) {
   return task;
 }
 
+/// The same for answers that are the code itself.
+TaskDefinition PlainTask(const Json& arguments) {
+  TaskDefinition task = ProgramTask(arguments);
+  task.filters = {{"none", {{"take_first", Json::object()}}}};
+  return task;
+}
+
 std::string Fenced(const std::string& code) { return "Here:\n```\n" + code + "\n```\nDone."; }
 
 std::string RefusalOfTask(const TaskDefinition& task) {
@@ -183,11 +190,10 @@ TEST_F(Programs, AnswersOfSeveralFiles) {
 
 // Verdicts of BigCodeBench's own executor (tests/oracle/bigcodebench_golden.py).
 TEST_F(Programs, InTheFormOfBigCodeBench) {
-  TaskDefinition task = ProgramTask({{"stub", "code_prompt"},
-                                     {"prompt", "complete_prompt"},
-                                     {"unittest", "test"},
-                                     {"cpu_seconds", 20}});
-  task.filters = {{"none", {{"take_first", Json::object()}}}};
+  TaskDefinition task = PlainTask({{"stub", "code_prompt"},
+                                   {"prompt", "complete_prompt"},
+                                   {"unittest", "test"},
+                                   {"cpu_seconds", 20}});
   int right = 0, count = 0;
   ForEachJsonLine(EVALD_SOURCE_DIR "/tests/golden/metrics/bigcodebench.jsonl",
                   [&](size_t line, Json&& row) {
@@ -268,8 +274,7 @@ TEST_F(Programs, AllTestsAreTriedAtOnce) {
       {"exit(0)", 0, false},
       {"while True: pass", 0, true},
   };
-  TaskDefinition task = ProgramTask({{"cases", "tests"}, {"cpu_seconds", 1}});
-  task.filters = {{"none", {{"take_first", Json::object()}}}};
+  TaskDefinition task = PlainTask({{"cases", "tests"}, {"cpu_seconds", 1}});
   PreparedDocument document;
   document.target = "";
   document.doc["tests"] = {{"inputs", {"1 2\n", "5 5\n"}}, {"outputs", {"3\n", "10\n"}}};
@@ -287,8 +292,7 @@ TEST_F(Programs, AllTestsAreTriedAtOnce) {
 
 // The text of a place in the program may be the name of another.
 TEST_F(Programs, TextsThatAreNamesOfPlaces) {
-  TaskDefinition task = ProgramTask({{"cases", "tests"}});
-  task.filters = {{"none", {{"take_first", Json::object()}}}};
+  TaskDefinition task = PlainTask({{"cases", "tests"}});
   PreparedDocument document;
   document.target = "";
   document.doc["tests"] = {{"inputs", {"{seconds}", "{code}"}},
@@ -305,8 +309,7 @@ TEST_F(Programs, TextsThatAreNamesOfPlaces) {
 }
 
 TEST_F(Programs, TabsOfAnAnswer) {
-  TaskDefinition task = ProgramTask({{"tab_size", 4}, {"prompt", "prompt"}});
-  task.filters = {{"none", {{"take_first", Json::object()}}}};
+  TaskDefinition task = PlainTask({{"tab_size", 4}, {"prompt", "prompt"}});
   PreparedDocument document;
   document.doc = {{"prompt", "def f():\n    x = 1\n"}};
   document.target = "assert f() == 1";
