@@ -94,9 +94,8 @@ CommandOption CommandOption::Required() {
 }
 
 CommandOption CommandOption::ExistingFile() {
-  option_->check(Existing("file", [](const fs::path& path) {
-    return fs::is_regular_file(path) || (fs::exists(path) && !fs::is_directory(path));
-  }));
+  option_->check(Existing(
+      "file", [](const fs::path& path) { return fs::exists(path) && !fs::is_directory(path); }));
   return *this;
 }
 

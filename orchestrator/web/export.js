@@ -1,5 +1,7 @@
 // Files made of what the page shows: CSV, SVG and PNG. They are made here and go nowhere else.
 
+import { svg } from './dom.js';
+
 const kDrawn = ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'stroke-linejoin', 'opacity', 'font-size', 'font-family', 'text-anchor'];
 const kScale = 2;  // pixels of a PNG for each of the picture
 const kMargin = 16;
@@ -34,12 +36,10 @@ const shapesOf = (picture) => [...picture.querySelectorAll('path, line, rect, ci
 /** The picture as an SVG file of its own: with its colours as they are now, and without links. */
 export function svgText(picture, title) {
   const [, , width, height] = picture.getAttribute('viewBox').split(' ').map(Number);
-  const copy = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-  copy.setAttribute('viewBox', `${-kMargin} ${-kTitle - kMargin / 2} ${width + 2 * kMargin} ${height + kTitle + kMargin}`);
-  const ground = node('rect', { x: -kMargin, y: -kTitle - kMargin / 2, width: width + 2 * kMargin, height: height + kTitle + kMargin, fill: groundOf(picture) });
+  const copy = svg('svg', { viewBox: `${-kMargin} ${-kTitle - kMargin / 2} ${width + 2 * kMargin} ${height + kTitle + kMargin}` });
+  const ground = svg('rect', { x: -kMargin, y: -kTitle - kMargin / 2, width: width + 2 * kMargin, height: height + kTitle + kMargin, fill: groundOf(picture) });
   const style = getComputedStyle(picture.closest('figure') ?? picture);
-  const head = node('text', { x: 0, y: -8, fill: style.color, 'font-size': '14px', 'font-weight': '600', 'font-family': style.fontFamily });
-  head.textContent = title;
+  const head = svg('text', { x: 0, y: -8, fill: style.color, 'font-size': '14px', 'font-weight': '600', 'font-family': style.fontFamily }, title);
   copy.append(ground, head);
   for (const shape of shapesOf(picture)) {
     const plain = shape.cloneNode(false);
@@ -51,12 +51,6 @@ export function svgText(picture, title) {
     copy.append(plain);
   }
   return new XMLSerializer().serializeToString(copy);
-}
-
-function node(tag, attributes) {
-  const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  return made;
 }
 
 const groundOf = (picture) => getComputedStyle(picture.closest('.panel') ?? document.body).backgroundColor;
