@@ -61,23 +61,21 @@ class CodeResults : public ProcessResults {
                               metrics.values.size(), kMetricsMax));
     }
     for (const auto& [name, value] : metrics.values.items()) CheckName(name);
-    if (!aggregated_by_code_.empty()) {
-      CheckBytes(metrics.values);
-      CheckBytes(metrics.python);
-    }
+    CheckBytes(metrics.values);
+    CheckBytes(metrics.python);
     *python = metrics.python.empty() ? Json() : std::move(metrics.python);
     return std::move(metrics.values);
   }
 
  private:
-  // Values that no aggregation reads as numbers may be texts.
+  // Values may be texts. The aggregation reads those of a document together.
   void CheckBytes(const Json& values) const {
     const size_t bytes = ToLine(values).size();
     if (bytes <= kNumbersBytesMax) return;
     throw Error(ErrorKind::kInput,
                 fmt::format("the function '{}' gives metrics of {}, expected at most {}", function_,
                             HumanBytes(bytes), HumanBytes(kNumbersBytesMax)),
-                "let the function give the aggregation less of each document");
+                "let the function give less for each document");
   }
 
   // Names become keys of results, "<name>,<filter>".

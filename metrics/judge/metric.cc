@@ -63,6 +63,24 @@ Json JudgeMetric::Messages(const PreparedDocument& document, const Json& target,
   return messages;
 }
 
+std::vector<JudgeQuestion> JudgeMetric::Questions(const PreparedDocument& document,
+                                                  const Json& target,
+                                                  const std::string& response) const {
+  std::vector<JudgeQuestion> questions;
+  try {
+    for (const bool swapped : {false, true}) {
+      if (swapped && !spec_.pair()) break;
+      const Json messages = Messages(document, target, response, swapped);
+      for (int vote = 0; vote < spec_.votes; ++vote)
+        questions.push_back({&spec_, messages, swapped, vote});
+    }
+  } catch (const Error& e) {  // a response may be too long
+    throw Error(ErrorKind::kInput, fmt::format("the metric '{}': {}", spec_.name, e.message()),
+                "ask for shorter answers (max_gen_toks), or let the judge's template quote less");
+  }
+  return questions;
+}
+
 void JudgeMetric::Check(const PreparedDocument& document) const {
   const std::string remedy = fmt::format(
       "templates of this metric may name {}, target, doc, and the document's fields: {}",
@@ -83,18 +101,8 @@ std::optional<double> JudgeMetric::Score(const PreparedDocument& document, const
                             response.type_name()),
                 "end the filter pipeline with take_first");
   }
-  std::vector<JudgeQuestion> questions;
-  try {
-    for (const bool swapped : {false, true}) {
-      if (swapped && !spec_.pair()) break;
-      const Json messages =
-          Messages(document, target, response.get_ref<const std::string&>(), swapped);
-      for (int vote = 0; vote < spec_.votes; ++vote)
-        questions.push_back({&spec_, messages, swapped, vote});
-    }
-  } catch (const Error& e) {  // of a response that is too long for a prompt, for example
-    throw NotJudged(e.message());
-  }
+  const std::vector<JudgeQuestion> questions =
+      Questions(document, target, response.get_ref<const std::string&>());
   std::vector<const JudgeVerdict*> verdicts;
   for (const JudgeQuestion& question : questions) verdicts.push_back(panel_->Verdict(question));
   const bool missing = std::count(verdicts.begin(), verdicts.end(), nullptr) > 0;

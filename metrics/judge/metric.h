@@ -25,7 +25,7 @@ class JudgeMetric {
   void Check(const PreparedDocument& document) const;
 
   /// The score of a response; nothing while the judge is being asked. Appends the answers to
-  /// `detail`. Throws NotJudged.
+  /// `detail`. Throws NotJudged, and Error(kInput) for a response that fits into no prompt.
   std::optional<double> Score(const PreparedDocument& document, const Json& target,
                               const Json& response, Json* detail) const;
 
@@ -33,6 +33,10 @@ class JudgeMetric {
   /// The texts of a prompt, in one of the orders of a pair.
   Json Messages(const PreparedDocument& document, const Json& target, const std::string& response,
                 bool swapped) const;
+  /// One for each order of a pair and each vote. Throws Error(kInput): no prompt can be made with
+  /// this response, which may be too long.
+  std::vector<JudgeQuestion> Questions(const PreparedDocument& document, const Json& target,
+                                       const std::string& response) const;
   std::string ReferenceOf(const PreparedDocument& document) const;
 
   JudgeSpec spec_;

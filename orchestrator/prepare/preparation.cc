@@ -24,6 +24,7 @@
 #include "orchestrator/prepare/missing.h"
 #include "orchestrator/prepare/shared_prefix.h"
 #include "orchestrator/report/results.h"
+#include "orchestrator/verdict/verdict.h"
 #include "prepared/cache.h"
 #include "prepared/prepared_task.h"
 #include "task_code/math_verifier.h"
@@ -282,8 +283,10 @@ void CheckTasks(const TaskChecks& checks, const ResolvedTasks& resolved,
   Missing missing;
   for (const LeafTask& leaf : resolved.leaves) {
     CheckLeaf(checks, leaf, &results, &missing);
-    if (input.programs_here) RequireProgramLanguages(results.tasks.back(), nullptr);
-    if (results.tasks.back().output_type == "generate_until")
+    const TaskDefinition& task = results.tasks.back();
+    if (input.programs_here) RequireProgramLanguages(task, nullptr);
+    if (IsOwnFunction(task.process_results)) results.evald[kMetricsByFunction].push_back(leaf.name);
+    if (task.output_type == "generate_until")
       truncated[leaf.name] = {{"answers", 1}, {"truncated", 0}};
   }
   missing.ThrowIfAny(resolved.leaves.size());

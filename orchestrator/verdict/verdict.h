@@ -57,11 +57,15 @@ ExitStatus Foremost(ExitStatus a, ExitStatus b);
 Verdict Judge(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline,
               ExitStatus run_status, const std::vector<std::string>& problems);
 
+/// In the results that are expected of a run: the tasks whose Python function names the metrics.
+inline constexpr const char* kMetricsByFunction = "metrics_by_function";
+
 /// Refuses, before a run, gates that could only fail after it. Throws Error(kUsage) for a gate on a
 /// task that is not evaluated, or on a metric or filter that its task does not have, and for a drop
 /// without a baseline. Throws Error(kInput) if the baseline lacks the metric or its samples.
-/// `expected` has the results that the run will have, with any values. `baseline` is null if there
-/// is none, or if the policy's baseline has no results yet.
+/// `expected` has the results that the run will have, with any values. The metrics of tasks that
+/// `expected` lists under evald.<kMetricsByFunction> are known only after the run. `baseline` is
+/// null if there is none, or if the policy's baseline has no results yet.
 void CheckPolicy(const GatePolicy& policy, const ResultSet& expected, const ResultSet* baseline);
 
 /// The (metric, filter) of an entry that a gate means. Throws Error(kUsage).

@@ -127,7 +127,7 @@ TEST(JudgeMetric, VotesOfAGreedyJudgeAreRefused) {
   EXPECT_EQ(refusal({{"votes", 3}}), "");
 }
 
-TEST(JudgeMetric, AResponseThatIsTooLongForAPromptHasNoVerdict) {
+TEST(JudgeMetric, AResponseThatIsTooLongForAPromptIsAnInputError) {
   JudgeSettings settings;
   settings.base_url = "http://127.0.0.1:9/v1";
   settings.model = "m";
@@ -135,7 +135,9 @@ TEST(JudgeMetric, AResponseThatIsTooLongForAPromptHasNoVerdict) {
   const JudgeMetric metric(JudgeEntry(RubricArguments()), &panel);
   panel.Begin(3);
   Json detail;
-  EXPECT_THROW(metric.Score(Essay(), "x", std::string(size_t{2} << 20, 'x'), &detail), NotJudged);
+  EXPECT_THAT(
+      RefusalOf([&] { metric.Score(Essay(), "x", std::string(size_t{2} << 20, 'x'), &detail); }),
+      HasSubstr("ask for shorter answers (max_gen_toks)"));
   EXPECT_EQ(panel.calls(), 0u);
 }
 

@@ -376,6 +376,19 @@ TEST_F(BeforeARun, AGateIsOnWhatTheTasksWillHave) {
             line + "task': 'elsewhere' is not evaluated; evaluated are t, u, g");
 }
 
+TEST_F(BeforeARun, AFunctionOfTheTaskMayGiveOtherMetrics) {
+  const std::string rule = "{task: t, metric: own, min: 0}",
+                    drop = "{task: t, metric: own, max_drop: 0}";
+  EXPECT_THAT(Refusal(rule), HasSubstr("'t' has no metric 'own'"));
+  expected_["evald"] = {{kMetricsByFunction, {"t"}}};
+  EXPECT_EQ(Refusal(rule), "");
+  EXPECT_THAT(Refusal(drop), HasSubstr("needs a baseline"));
+  Baseline().Task("t", Ones(3)).Set();
+  EXPECT_EQ(Refusal(drop, "baseline: baseline\n"), "");
+  EXPECT_EQ(Refusal("{task: t, metric: acc, min: 0}"), "");
+  EXPECT_THAT(Refusal("{task: u, metric: own, min: 0}"), HasSubstr("'u' has no metric 'own'"));
+}
+
 TEST_F(BeforeARun, ABaselineHasWhatADropIsMeasuredBy) {
   const std::string drop = "{task: t, metric: acc, max_drop: 0}";
   EXPECT_THAT(Refusal(drop), HasSubstr("gates.yaml:2: key 'rules[0].max_drop': needs a baseline"));
