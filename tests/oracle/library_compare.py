@@ -7,7 +7,8 @@ Without names, tasks are picked from all families: up to --per-family of each, a
 no task before had. For each task the script makes up documents (made_up_rows.py) until the harness can use them. Seeded
 answers take the place of a model: the harness gets them from a model class (library_harness.py), evald from its engine
 `replay`. Scores, standard errors, versions, numbers of examples and documents are compared to the last bit, and the samples
-files, which hold requests, answers, filtered answers, hashes and the values of each document, byte by byte.
+files, which hold requests, answers, filtered answers, hashes and the values of each document, byte by byte, but for evald's
+own member `evald_detail`.
 
 A task that differs is evaluated again by the harness, which now finds in the cache of `datasets` what functions made of the
 rows: `equal, second` is a task that is equal to this run. If it still differs, the harness evaluates the task once more with
@@ -166,7 +167,14 @@ def score_differences(theirs, ours):
             yield f"{key}: harness {value!r}, evald {ours[1][key]!r}"
 
 
+def as_the_harness_has(line):
+    """evald's line without its own member of the details of a program's tests, or of a judge (docs/formats.md)."""
+    begin, end = line.find(', "evald_detail": '), line.rfind(', "filtered_resps": ')
+    return line if begin < 0 else line[:begin] + line[end:]
+
+
 def line_differences(mine, yours):
+    yours = as_the_harness_has(yours)
     if mine == yours:
         return
     one, other = json.loads(mine), json.loads(yours)

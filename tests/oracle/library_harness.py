@@ -280,7 +280,7 @@ def once_more(found, folder):
     """What the harness finds with the same answers, but other seeds and another order of sets, in a new interpreter."""
     again = folder / "again"
     again.mkdir(exist_ok=True)
-    result = again / "result.json"
+    result = again / f"{found['own']}.json"
     environment = {**os.environ, "PYTHONHASHSEED": "7", "HF_DATASETS_CACHE": str(again / "cache")}
     subprocess.run([sys.executable, __file__, found["own"], found["path"], "7", result], env=environment, capture_output=True, timeout=300)
     return json.loads(result.read_text()) if result.exists() else {"why": "the process died"}
