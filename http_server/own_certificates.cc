@@ -133,7 +133,7 @@ void Sign(const Certificate& certificate, const Key& key) {
 }
 
 Certificate MakeAuthority(const Key& key) {
-  Certificate made = Begin("evald", key, kAuthorityDays);
+  Certificate made = Begin("evald authority", key, kAuthorityDays);
   X509_set_issuer_name(made.get(), X509_get_subject_name(made.get()));
   Extend(made.get(), made.get(), NID_basic_constraints, "critical,CA:TRUE,pathlen:0");
   Extend(made.get(), made.get(), NID_key_usage, "critical,keyCertSign,cRLSign");
@@ -209,8 +209,7 @@ OwnCertificates KeepOwnCertificates(const fs::path& folder, const std::vector<st
   const Certificate authority = ReadCertificate(files.authority);
   if (IsGood(files, names, authority)) return files;
   const Key key = MakeKey();
-  const Certificate made =
-      MakeCertificate(names, key, authority, ReadKey(authority_key_file));
+  const Certificate made = MakeCertificate(names, key, authority, ReadKey(authority_key_file));
   WriteKey(files.key, key);
   WriteCertificate(files.certificate, made);
   return files;

@@ -17,8 +17,8 @@ struct OwnCertificates {
 /// `names` (host names and IP addresses). The authority is made once: clients that trust it go on
 /// trusting it. A certificate is made anew if it is not there, is for other names, or ends within
 /// thirty days. All keys are on the curve P-256, and have mode 0600. `folder` must be private
-/// (MakePrivateFolder). Throws Error(kInfrastructure) if a file cannot be written, and Error(kUsage)
-/// naming a file that is there and broken.
+/// (MakePrivateFolder). Throws Error(kInfrastructure) if a file cannot be written, and
+/// Error(kUsage) naming a file that is there and broken.
 OwnCertificates KeepOwnCertificates(const std::filesystem::path& folder,
                                     const std::vector<std::string>& names);
 

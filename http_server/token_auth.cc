@@ -46,6 +46,12 @@ void RequirePrivate(const std::filesystem::path& file) {
 
 }  // namespace
 
+TokenHash HashOfToken(std::string_view token) {
+  TokenHash hash;
+  ::SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), hash.data());
+  return hash;
+}
+
 std::string_view RoleName(Role role) {
   switch (role) {
     case Role::kNone:
@@ -75,9 +81,7 @@ void TokenAuth::Add(std::string name, Role role, std::string_view token) {
                             token.size(), kTokenBytesMin),
                 "make one with: openssl rand -hex 32");
   }
-  Entry entry{{std::move(name), role}, {}};
-  ::SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), entry.hash.data());
-  entries_.push_back(std::move(entry));
+  entries_.push_back({{std::move(name), role}, HashOfToken(token)});
 }
 
 void TokenAuth::AddHash(std::string name, Role role, std::string_view hex) {
@@ -120,15 +124,14 @@ TokenAuth TokenAuth::FromFile(const std::filesystem::path& file) {
 }
 
 std::optional<Principal> TokenAuth::Check(std::string_view token) const {
-  Hash hash;
-  ::SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), hash.data());
+  const TokenHash hash = HashOfToken(token);
   const Entry* found = nullptr;
   for (const Entry& entry : entries_) {
     const bool equal = ::CRYPTO_memcmp(entry.hash.data(), hash.data(), hash.size()) == 0;
     found = equal ? &entry : found;
   }
-  if (found == nullptr) return std::nullopt;
-  return found->principal;
+  if (found != nullptr) return found->principal;
+  return changing_ ? changing_(hash) : std::nullopt;
 }
 
 std::optional<std::string_view> BearerToken(std::string_view authorization) {

@@ -2,9 +2,11 @@
 
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace evald::http {
@@ -24,8 +26,12 @@ struct Principal {
 /// Whether the role `has` suffices for a request that needs `needs`.
 bool Allows(Role has, Role needs);
 
-/// The tokens in force. Only hashes are kept: SHA-256, which suffices because tokens are random and
-/// long (a password would need a slow hash). Any thread; immutable.
+/// SHA-256 of a token. It suffices because tokens are random and long (a password would need a slow
+/// hash).
+using TokenHash = std::array<unsigned char, 32>;
+TokenHash HashOfToken(std::string_view token);
+
+/// The tokens in force. Only hashes are kept. Any thread; immutable once a server has it.
 class TokenAuth {
  public:
   TokenAuth() = default;  ///< no tokens
@@ -40,19 +46,24 @@ class TokenAuth {
   /// owner may write to the file.
   static TokenAuth FromFile(const std::filesystem::path& file);
 
-  bool empty() const { return entries_.empty(); }
+  /// Tokens that come and go while a server serves: `find` tells the holder of a token with this
+  /// hash. Any thread may call `find`, which takes the same time whichever hash matches.
+  using Find = std::function<std::optional<Principal>(const TokenHash& hash)>;
+  void AddChanging(Find find) { changing_ = std::move(find); }
+
+  bool empty() const { return entries_.empty() && !changing_; }
 
   /// The holder of `token`. Takes the same time whichever entry matches, if any: all hashes are
   /// compared, each as a whole (CRYPTO_memcmp).
   std::optional<Principal> Check(std::string_view token) const;
 
  private:
-  using Hash = std::array<unsigned char, 32>;
   struct Entry {
     Principal principal;
-    Hash hash;
+    TokenHash hash;
   };
   std::vector<Entry> entries_;
+  Find changing_;
 };
 
 /// The token of "Authorization: Bearer <token>" (RFC 6750), or nothing.

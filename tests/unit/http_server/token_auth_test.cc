@@ -90,5 +90,24 @@ TEST(TokenAuth, ReadsTheHeader) {
   EXPECT_FALSE(BearerToken("Bearer "));
 }
 
+TEST(TokenAuth, TokensMayComeAndGo) {
+  std::optional<TokenHash> known;
+  TokenAuth auth;
+  EXPECT_TRUE(auth.empty());
+  auth.AddChanging([&](const TokenHash& hash) -> std::optional<Principal> {
+    if (hash != known) return std::nullopt;
+    return Principal{"job", Role::kWorker};
+  });
+  auth.Add("fixed", Role::kAdmin, "0123456789abcdef");
+  EXPECT_FALSE(auth.empty());
+  EXPECT_FALSE(auth.Check("token-of-a-job-1"));
+  known = HashOfToken("token-of-a-job-1");
+  EXPECT_EQ(auth.Check("token-of-a-job-1")->name, "job");
+  EXPECT_FALSE(auth.Check("token-of-a-job-2"));
+  EXPECT_EQ(auth.Check("0123456789abcdef")->name, "fixed");
+  known.reset();
+  EXPECT_FALSE(auth.Check("token-of-a-job-1"));
+}
+
 }  // namespace
 }  // namespace evald::http
