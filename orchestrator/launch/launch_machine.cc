@@ -1,0 +1,389 @@
+#include "orchestrator/launch/launch_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace evald {
+namespace {
+
+constexpr double kDay_s = 86400;
+constexpr double kPauseFirst_s = 60;
+constexpr double kPauseMost_s = 1800;
+constexpr double kSurplus_s = 30;      // before waiting jobs that are no longer needed end
+constexpr double kStopAgain_s = 60;    // before the launcher is told once more to end a job
+constexpr int kFailuresOfNodeMax = 2;  // in a row, before a node is excluded
+constexpr int kMissedMin = 2;          // lists without a job, before it counts as lost
+constexpr double kLearned = 0.3;       // the share of the newest measurement in an average
+
+using State = NodeJob::State;
+
+std::string Named(const NodeJob& job) {
+  return job.job.empty() ? fmt::format("job '{}'", job.name)
+                         : fmt::format("job {} ('{}')", job.job, job.name);
+}
+
+}  // namespace
+
+// ---- looking
+
+const LaunchMachine::Job* LaunchMachine::Find(int64_t number) const {
+  const auto job = jobs_.find(number);
+  return job == jobs_.end() ? nullptr : &job->second;
+}
+
+LaunchMachine::Job* LaunchMachine::ByName(const std::string& name) {
+  for (auto& [number, job] : jobs_) {
+    if (job.record.name == name) return &job;
+  }
+  return nullptr;
+}
+
+// Whether the job is, or will be, a node that works.
+bool LaunchMachine::Lives(const Job& job) const {
+  const State state = job.record.state;
+  return (state == State::kIntended || state == State::kSubmitted) && !job.host.leaving;
+}
+
+int LaunchMachine::Count(bool pending_only) const {
+  return static_cast<int>(std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+    const Job& job = entry.second;
+    return Lives(job) && (!pending_only || job.record.started_at == 0);
+  }));
+}
+
+int LaunchMachine::Here() const {
+  return static_cast<int>(std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+    return Lives(entry.second) && entry.second.host.connected;
+  }));
+}
+
+double LaunchMachine::NodeHours(double now) const {
+  double seconds = 0;
+  for (const auto& [number, job] : jobs_) {
+    const NodeJob& record = job.record;
+    seconds += record.used_s;
+    if (record.started_at == 0) continue;
+    const double end = record.ended_at > 0 ? record.ended_at : now;
+    seconds += std::max(0.0, end - std::max(record.started_at, now - kDay_s));
+  }
+  return seconds / 3600;
+}
+
+std::vector<std::string> LaunchMachine::Problems(double now) const {
+  std::vector<std::string> problems;
+  if (!list_failure_.empty()) problems.push_back(list_failure_);
+  if (!failure_.empty()) {
+    problems.push_back(try_at_ > now ? fmt::format("{}; the next try is in {:.0f} s", failure_,
+                                                   std::max(1.0, try_at_ - now))
+                                     : failure_);
+  }
+  const double hours = NodeHours(now);
+  if (limits_.node_hours_per_day > 0 && hours >= limits_.node_hours_per_day) {
+    problems.push_back(
+        fmt::format("{:.1f} of {:g} node hours of the last 24 hours are used; no "
+                    "job is submitted",
+                    hours, limits_.node_hours_per_day));
+  }
+  for (const auto& [node, why] : excluded_)
+    problems.push_back(fmt::format("node {} is not asked for: {}", node, why));
+  return problems;
+}
+
+// ---- the life of a job
+
+void LaunchMachine::Begin(double now) {
+  Job job;
+  job.record.number = ++last_number_;
+  job.record.name = limits_.prefix + std::to_string(last_number_);
+  job.record.intended_at = now;
+  job.submitting = true;
+  Push(Order::Kind::kSubmit, job.record);
+  jobs_.emplace(last_number_, std::move(job));
+}
+
+void LaunchMachine::Stop(Job* job, const std::string& why, double now) {
+  if (job->record.state == State::kOver || job->record.state == State::kStopping) return;
+  job->record.state = State::kStopping;
+  job->record.why = why;
+  job->stop_asked_at = now;
+  Push(Order::Kind::kStop, job->record);
+}
+
+void LaunchMachine::End(Job* job, const std::string& why, double now) {
+  NodeJob& record = job->record;
+  if (record.why.empty() || record.state != State::kStopping) record.why = why;
+  record.state = State::kOver;
+  record.ended_at = now;
+  Push(Order::Kind::kSave, record);
+}
+
+// A job that brought no agent, or one without its devices.
+void LaunchMachine::NoteFailure(const Job& job, const std::string& why, double now) {
+  const std::string& node = job.record.node;
+  const std::string what =
+      fmt::format("{}{}: {}", Named(job.record), node.empty() ? "" : " on " + node, why);
+  if (!node.empty() && ++failures_[node] >= kFailuresOfNodeMax) excluded_[node] = what;
+  BackOff(what, now);
+  Push(Order::Kind::kReadLog, job.record);
+}
+
+void LaunchMachine::BackOff(const std::string& why, double now) {
+  pause_s_ = pause_s_ == 0 ? kPauseFirst_s : std::min(kPauseMost_s, 2 * pause_s_);
+  try_at_ = now + pause_s_;
+  failure_ = why;
+}
+
+// ---- what the launcher says
+
+void LaunchMachine::Restored(const std::vector<NodeJob>& jobs, double now) {
+  for (const NodeJob& record : jobs) {
+    last_number_ = std::max(last_number_, record.number);
+    Job job;
+    job.record = record;
+    job.agent_due_from = now;
+    job.agent_came = record.started_at > 0;
+    jobs_.emplace(record.number, std::move(job));
+  }
+}
+
+void LaunchMachine::Submitted(int64_t number, const SubmitAnswer& answer, double now) {
+  const auto found = jobs_.find(number);
+  if (found == jobs_.end()) return;
+  Job& job = found->second;
+  job.submitting = false;
+  job.answered_at = now;
+  if (answer.outcome == SubmitAnswer::Outcome::kRefused) {
+    BackOff(fmt::format("{} is refused: {}", Named(job.record), answer.why), now);
+    return End(&job, answer.why, now);
+  }
+  if (answer.outcome == SubmitAnswer::Outcome::kUnknown) {
+    BackOff(fmt::format("whether {} was submitted is not known: {}", Named(job.record), answer.why),
+            now);
+    return;  // the list tells
+  }
+  job.record.job = answer.job;
+  if (job.record.state == State::kStopping) return Push(Order::Kind::kStop, job.record);
+  job.record.state = State::kSubmitted;
+  Push(Order::Kind::kSave, job.record);
+}
+
+void LaunchMachine::StopFailed(int64_t number, const std::string& why, double now) {
+  const auto found = jobs_.find(number);
+  if (found == jobs_.end() || found->second.record.state != State::kStopping) return;
+  found->second.stop_asked_at = now;
+  found->second.stop_failed = true;
+  list_failure_ = fmt::format("{} does not end: {}", Named(found->second.record), why);
+}
+
+void LaunchMachine::ListFailed(const std::string& why, double now) {
+  listing_ = false;
+  list_at_ = now + limits_.list_every_s;
+  list_failure_ = why;
+}
+
+void LaunchMachine::Listed(const std::vector<ListedJob>& jobs, double asked_at, double now) {
+  listing_ = false;
+  list_at_ = now + limits_.list_every_s;
+  list_failure_.clear();
+  std::map<int64_t, bool> shown;
+  for (const ListedJob& listed : jobs) {
+    if (!listed.name.starts_with(limits_.prefix)) continue;
+    Job* job = ByName(listed.name);
+    const bool over = listed.state == ListedJob::State::kOver;
+    const bool another =
+        job != nullptr && !job->record.job.empty() && job->record.job != listed.job;
+    if (job == nullptr || another || job->record.state == State::kOver) {
+      NodeJob unknown;
+      unknown.job = listed.job;
+      if (!over) Push(Order::Kind::kStopJob, unknown);
+      continue;
+    }
+    shown[job->record.number] = true;
+    OnListed(job, listed, now);
+  }
+  for (auto& [number, job] : jobs_) {
+    const bool told = !job.submitting && job.answered_at <= asked_at;
+    if (job.record.state != State::kOver && told && !shown[number]) OnMissing(&job, now);
+  }
+}
+
+void LaunchMachine::OnListed(Job* job, const ListedJob& listed, double now) {
+  NodeJob& record = job->record;
+  const NodeJob before = record;
+  job->listed = listed;
+  job->missed = 0;
+  job->missing_since = 0;
+  record.job = listed.job;
+  if (record.state == State::kIntended) record.state = State::kSubmitted;
+  if (listed.state == ListedJob::State::kRunning) {
+    if (record.started_at == 0) {
+      record.started_at = now;
+      job->agent_due_from = now;
+    }
+    if (!listed.node.empty()) record.node = listed.node;
+  } else if (listed.state == ListedJob::State::kPending && record.started_at > 0 &&
+             !job->host.connected) {  // requeued: it starts again, under the same name
+    record.used_s += now - record.started_at;
+    record.started_at = 0;
+    job->agent_came = false;
+  }
+  if (listed.state == ListedJob::State::kOver && !job->host.connected) {
+    const std::string why = fmt::format("the launcher says {}", listed.word);
+    if (!job->agent_came && record.state != State::kStopping)
+      NoteFailure(*job, "its agent has not come; " + why, now);
+    return End(job, why, now);
+  }
+  if (!(record == before)) Push(Order::Kind::kSave, record);
+}
+
+void LaunchMachine::OnMissing(Job* job, double now) {
+  if (job->missing_since == 0) job->missing_since = now;
+  ++job->missed;
+  if (job->host.connected || job->missed < kMissedMin) return;
+  // Of a job that is told to end, an absence says enough.
+  const bool stopping = job->record.state == State::kStopping;
+  if (job->stop_failed) return;
+  if (!stopping && now - job->missing_since < limits_.unlisted_patience_s) return;
+  if (!stopping) Push(Order::Kind::kStop, job->record);  // whatever bears its name
+  End(job, "the launcher does not show it any more", now);
+}
+
+// ---- agents
+
+void LaunchMachine::HostIs(int64_t number, const NodeHost& host, double now) {
+  const auto found = jobs_.find(number);
+  if (found == jobs_.end()) return;
+  Job& job = found->second;
+  const NodeHost before = std::exchange(job.host, host);
+  if (job.record.state == State::kOver) return;
+  if (host.connected && !job.agent_came) OnAgentCame(&job, now);
+  if (!host.connected && before.connected) job.agent_due_from = now;
+  if (!host.connected || host.busy) job.idle_since = 0;
+  if (host.connected && !host.busy && job.idle_since == 0) job.idle_since = now;
+}
+
+void LaunchMachine::OnAgentCame(Job* job, double now) {
+  NodeJob& record = job->record;
+  job->agent_came = true;
+  job->idle_since = now;
+  if (record.started_at == 0) record.started_at = now;
+  if (record.state == State::kIntended) record.state = State::kSubmitted;
+  Push(Order::Kind::kSave, record);
+  if (job->host.devices < limits_.devices_per_node) {
+    const std::string why =
+        fmt::format("its agent has {} of {} devices", job->host.devices, limits_.devices_per_node);
+    NoteFailure(*job, why, now);
+    return Stop(job, why, now);
+  }
+  costs_.devices = std::max(1, job->host.devices);
+  if (record.intended_at > 0)
+    costs_.start_s += kLearned * (now - record.intended_at - costs_.start_s);
+  failures_.erase(record.node);
+  failure_.clear();
+  pause_s_ = try_at_ = 0;
+}
+
+void LaunchMachine::AwaitAgents(double now) {
+  for (auto& [number, job] : jobs_) {
+    const bool due =
+        job.record.state == State::kSubmitted && job.record.started_at > 0 && !job.host.connected;
+    if (!due || now - job.agent_due_from < limits_.agent_patience_s) continue;
+    const std::string why = fmt::format(
+        "its agent {} {:.0f} s", job.agent_came ? "has been away for" : "has not come within",
+        limits_.agent_patience_s);
+    NoteFailure(job, why, now);
+    Stop(&job, why, now);
+  }
+}
+
+void LaunchMachine::LogEnds(int64_t number, const std::string& last_lines) {
+  const Job* job = Find(number);
+  if (job == nullptr || last_lines.empty()) return;
+  const std::string log = "; its log ends: " + last_lines;
+  if (failure_.starts_with(Named(job->record))) failure_ += log;
+  const auto excluded = excluded_.find(job->record.node);
+  if (excluded != excluded_.end() && excluded->second.starts_with(Named(job->record)))
+    excluded->second += log;
+}
+
+void LaunchMachine::StopAgain(double now) {
+  for (auto& [number, job] : jobs_) {
+    if (job.record.state != State::kStopping || job.submitting) continue;
+    if (now - job.stop_asked_at < kStopAgain_s) continue;
+    job.stop_asked_at = now;
+    job.stop_failed = false;
+    Push(Order::Kind::kStop, job.record);
+  }
+}
+
+// ---- how many there are to be
+
+void LaunchMachine::ReturnIdle(double now) {
+  for (auto& [number, job] : jobs_) {
+    if (Count(false) <= limits_.nodes_min) return;
+    if (!Lives(job) || job.idle_since == 0 || now - job.idle_since < limits_.idle_s) continue;
+    Stop(&job, fmt::format("it had no work for {:.0f} s", now - job.idle_since), now);
+  }
+}
+
+// Jobs that wait for a node that is no longer needed; the youngest first.
+void LaunchMachine::ReturnSurplus(double now) {
+  if (Count(false) <= target_) {
+    surplus_since_ = 0;
+    return;
+  }
+  if (surplus_since_ == 0) surplus_since_ = now;
+  if (now - surplus_since_ < kSurplus_s) return;
+  for (auto job = jobs_.rbegin(); job != jobs_.rend() && Count(false) > target_; ++job) {
+    const bool waits = Lives(job->second) && job->second.record.started_at == 0 &&
+                       !job->second.submitting && !job->second.record.job.empty();
+    if (waits) Stop(&job->second, "it is not needed any more", now);
+  }
+}
+
+void LaunchMachine::SubmitMissing(double now) {
+  if (now < try_at_) return;
+  if (limits_.node_hours_per_day > 0 && NodeHours(now) >= limits_.node_hours_per_day) return;
+  while (Count(false) < target_ && Count(true) < limits_.pending_max) Begin(now);
+}
+
+void LaunchMachine::ForgetOld(double now) {
+  for (auto job = jobs_.begin(); job != jobs_.end();) {
+    const NodeJob& record = job->second.record;
+    const bool counts = record.used_s + record.started_at > 0 && now - record.ended_at < kDay_s;
+    const bool last = record.number == last_number_;  // no later job may be called so
+    if (record.state != State::kOver || counts || last || job->second.host.connected) {
+      ++job;
+      continue;
+    }
+    Push(Order::Kind::kForget, record);
+    job = jobs_.erase(job);
+  }
+}
+
+void LaunchMachine::StopAll(double now) {
+  stopped_ = true;
+  for (auto& [number, job] : jobs_) Stop(&job, "the work is over", now);
+}
+
+void LaunchMachine::Tick(const NodeDemand& demand, double now) {
+  AwaitAgents(now);
+  StopAgain(now);
+  if (!stopped_) ReturnIdle(now);
+  target_ = std::clamp(Here() + NodesWanted(demand, costs_), limits_.nodes_min, limits_.nodes_max);
+  if (!stopped_) {
+    ReturnSurplus(now);
+    SubmitMissing(now);
+  }
+  const bool open = std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) {
+    return job.second.record.state != State::kOver;
+  });
+  if (open && !listing_ && now >= list_at_) {
+    listing_ = true;
+    Push(Order::Kind::kList);
+  }
+  ForgetOld(now);
+}
+
+}  // namespace evald
