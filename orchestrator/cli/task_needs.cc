@@ -10,8 +10,8 @@
 
 #include "base/jsonl.h"
 #include "base/print.h"
+#include "base/program.h"
 #include "base/text.h"
-#include "orchestrator/devices/program_output.h"
 #include "orchestrator/prepare/needs.h"
 #include "orchestrator/report/text_table.h"
 

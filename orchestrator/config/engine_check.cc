@@ -6,8 +6,8 @@
 #include <chrono>
 
 #include "base/jsonl.h"
+#include "base/program.h"
 #include "evald/error.h"
-#include "orchestrator/devices/program_output.h"
 #include "orchestrator/devices/programs.h"
 
 namespace evald {

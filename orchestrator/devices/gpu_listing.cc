@@ -7,8 +7,8 @@
 
 #include "base/device_name.h"
 #include "base/jsonl.h"
+#include "base/program.h"
 #include "evald/error.h"
-#include "orchestrator/devices/program_output.h"
 #include "orchestrator/devices/programs.h"
 
 // The reason for which this build has no evald-worker-cuda; "" if it has one (cmake/cuda.cmake).

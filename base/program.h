@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace evald {
+
+/// A program to run to its end.
+struct ProgramCall {
+  /// Its path; a name without a slash is looked for in the folders of PATH
+  std::filesystem::path program;
+  std::vector<std::string> arguments = {};
+  std::chrono::milliseconds timeout = std::chrono::seconds(10);
+  /// Of its standard input; without it the program inherits this process's
+  std::optional<std::string> input = {};
+  std::map<std::string, std::string> environment = {};  ///< in addition to this process's
+  bool clears_environment = false;                      ///< the program sees only `environment`
+  bool keeps_errors = false;  ///< ProgramResult::errors is asked for; else they are inherited
+};
+
+/// How a program ended.
+struct ProgramResult {
+  int status = 0;      ///< its exit status, or 128 + the signal that ended it
+  std::string output;  ///< what it wrote to standard output, at most 1 MiB
+  std::string errors;  ///< the same of standard error, if asked for
+};
+
+/// Runs a program until it ends. Throws Error(kInfrastructure) if it cannot be started or does not
+/// end in time. In the latter case the program and its process group are killed; if the kernel does
+/// not let it die, it is left behind. Blocks; any thread.
+ProgramResult RunProgram(const ProgramCall& call);
+
+/// What a program writes to standard output until it ends, whatever its exit status.
+std::string OutputOf(const std::filesystem::path& program, std::vector<std::string> arguments,
+                     std::chrono::milliseconds timeout,
+                     const std::optional<std::string>& input = std::nullopt);
+
+}  // namespace evald

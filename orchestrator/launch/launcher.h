@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "orchestrator/launch/node_job.h"
+
+namespace evald {
+
+/// Runs jobs on nodes: Slurm, or programs of the user. Calls block, for as long as the launcher's
+/// programs take; one thread at a time.
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+
+  /// Submits a job of one node that runs an agent. `join` is the text that tells the agent where to
+  /// go (the variable EVALD_JOIN); it holds a token, so it never stands on a command line. Nodes in
+  /// `excluded` are not to be used. Does not throw.
+  virtual SubmitAnswer Submit(const NodeJob& job, const std::string& join,
+                              const std::vector<std::string>& excluded) = 0;
+  /// This user's jobs, also those that have just ended. Jobs of others may be among them. Throws
+  /// Error(kInfrastructure).
+  virtual std::vector<ListedJob> List() = 0;
+  /// Ends the job with this id or, if the id is not known, all jobs with this name. No such job is
+  /// no error. Throws Error(kInfrastructure).
+  virtual void Stop(const NodeJob& job) = 0;
+  /// The last lines of the job's log; "" if the log is not visible here.
+  virtual std::string LogEnd(const NodeJob& job) = 0;
+};
+
+}  // namespace evald

@@ -1,0 +1,135 @@
+#include "orchestrator/launch/slurm.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/program.h"
+#include "base/text.h"
+#include "evald/error.h"
+#include "orchestrator/launch/slurm_text.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+
+// slurmctld may be busy. Slurm's programs give up by themselves after MessageTimeout, by default
+// 10 s, and a few tries.
+constexpr std::chrono::seconds kPatience{60};
+constexpr uint64_t kLogTailBytes = 4096;
+constexpr size_t kLogLinesShown = 3;
+
+// Variables of the service that its jobs get. Others, such as keys, stay here.
+constexpr const char* kPassedOn[] = {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "SLURM_CONF"};
+
+std::string UserId() { return std::to_string(::getuid()); }
+
+std::string Quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+[[noreturn]] void ThrowFailed(const char* program, const ProgramResult& result) {
+  const std::string cause = slurm::CauseIn(result.errors);
+  throw Error(ErrorKind::kInfrastructure,
+              fmt::format("{} fails: {}", program,
+                          cause.empty() ? fmt::format("exit status {}", result.status) : cause));
+}
+
+}  // namespace
+
+std::vector<std::string> SlurmLauncher::SubmitArguments(
+    const NodeJob& job, const std::vector<std::string>& excluded) const {
+  std::vector<std::string> arguments = {"--parsable",
+                                        "--job-name=" + job.name,
+                                        "--comment=an agent of evald",
+                                        "--nodes=1",
+                                        "--ntasks=1",
+                                        "--export=ALL",
+                                        "--open-mode=append",
+                                        "--input=/dev/null",
+                                        "--output=" + LogOf(job).string(),
+                                        "--chdir=/"};
+  const auto add = [&](bool wanted, const std::string& argument) {
+    if (wanted) arguments.push_back(argument);
+  };
+  add(!settings_.partition.empty(), "--partition=" + settings_.partition);
+  add(settings_.gpus_per_node > 0, fmt::format("--gpus-per-node={}", settings_.gpus_per_node));
+  add(settings_.cpus_per_node > 0, fmt::format("--cpus-per-task={}", settings_.cpus_per_node));
+  add(settings_.time_s > 0, "--time=" + slurm::Minutes(settings_.time_s));
+  add(settings_.warning_s > 0, fmt::format("--signal=B:TERM@{:.0f}", settings_.warning_s));
+  add(!excluded.empty(), "--exclude=" + Join(excluded, ","));
+  arguments.insert(arguments.end(), settings_.more.begin(), settings_.more.end());
+  return arguments;
+}
+
+// The agent takes the place of the shell, so that Slurm's signals reach it.
+std::string SlurmLauncher::Script() const {
+  return fmt::format("#!/bin/sh\nexec {} agent\n", Quoted(settings_.evald.string()));
+}
+
+SubmitAnswer SlurmLauncher::Submit(const NodeJob& job, const std::string& join,
+                                   const std::vector<std::string>& excluded) {
+  ProgramCall call{"sbatch", SubmitArguments(job, excluded), kPatience, Script()};
+  call.keeps_errors = true;
+  call.clears_environment = true;
+  for (const char* name : kPassedOn) {
+    if (const char* value = std::getenv(name)) call.environment[name] = value;
+  }
+  call.environment["EVALD_JOIN"] = join;
+  try {
+    const ProgramResult result = RunProgram(call);
+    // "4711", or "4711;cluster"
+    const std::string id = Split(Trim(result.output), ';')[0];
+    if (result.status == 0 && !id.empty()) return {SubmitAnswer::Outcome::kAccepted, id, ""};
+    return slurm::FailedSubmission(result.errors);
+  } catch (const Error& e) {
+    const bool missing = e.message().find("starting") != std::string::npos;
+    return {missing ? SubmitAnswer::Outcome::kRefused : SubmitAnswer::Outcome::kUnknown, "",
+            e.what()};
+  }
+}
+
+std::vector<ListedJob> SlurmLauncher::List() {
+  ProgramCall call{"squeue",
+                   {"--noheader", "--states=all", "--user=" + UserId(),
+                    std::string("--format=") + slurm::kListFormat},
+                   kPatience};
+  call.keeps_errors = true;
+  call.environment["SLURM_TIME_FORMAT"] = "%s";
+  const ProgramResult result = RunProgram(call);
+  if (result.status != 0) ThrowFailed("squeue", result);
+  return slurm::ParseList(result.output, settings_.prefix);
+}
+
+void SlurmLauncher::Stop(const NodeJob& job) {
+  ProgramCall call{"scancel", {"--user=" + UserId()}, kPatience};
+  call.arguments.push_back(job.job.empty() ? "--name=" + job.name : job.job);
+  call.keeps_errors = true;
+  const ProgramResult result = RunProgram(call);
+  const bool gone = result.errors.find("Invalid job id") != std::string::npos;
+  if (result.status != 0 && !gone) ThrowFailed("scancel", result);
+}
+
+fs::path SlurmLauncher::LogOf(const NodeJob& job) const {
+  return settings_.logs / (job.name + ".log");
+}
+
+std::string SlurmLauncher::LogEnd(const NodeJob& job) {
+  std::ifstream log(LogOf(job), std::ios::binary | std::ios::ate);
+  const auto bytes = static_cast<uint64_t>(std::max<std::streamoff>(0, log.tellg()));
+  log.seekg(static_cast<std::streamoff>(bytes - std::min(bytes, kLogTailBytes)));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(log, line);) {
+    if (!Trim(line).empty()) lines.push_back(PrintableLine(Shortened(Trim(line), 500)));
+  }
+  if (lines.size() > kLogLinesShown)
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kLogLinesShown));
+  return Join(lines, " / ");
+}
+
+}  // namespace evald
