@@ -257,6 +257,11 @@ class Fetch(FetchCase):
         document = json.loads(self.fetch(server, "gsm8k", "--list", "--json").stdout)
         self.assertEqual([split["split"] for split in document["datasets"][0]["splits"]], ["test", "train"])
 
+    def test_the_page_has_the_table_of_all_datasets(self):
+        made = subprocess.run([SOURCE / "scripts" / "data-table", self.binaries / "evald"], capture_output=True, text=True,
+                              check=True).stdout
+        self.assertIn(made, (SOURCE / "docs" / "fetch.md").read_text(), "scripts/data-table --write makes it anew")
+
     def test_hashes_are_pinned_and_compared(self):
         server = self.hub({"openai/gsm8k": gsm8k()})
         self.fetched(server, "gsm8k", "--pin")

@@ -59,8 +59,8 @@ TEST(FileChoice, FoldersAndNamesByConvention) {
 TEST(FileChoice, WhatWouldNotBeReadIsNotChosen) {
   EXPECT_THAT(RefusalOf([] { Choose({"test.jsonl", "name.py"}, "", {{"", "test"}}); }),
               HasSubstr("owner/name: name.py describes the data"));
-  EXPECT_THAT(RefusalOf([] { Choose({"test.zip"}, "", {{"", "train"}}); }),
-              HasSubstr("the data file test.zip"));
+  EXPECT_THAT(RefusalOf([] { Choose({"train.zip"}, "", {{"", "train"}}); }),
+              HasSubstr("the data file train.zip"));
   EXPECT_THAT(RefusalOf([] { Choose({"README.md"}, "# Nothing", {{"", "test"}}); }),
               HasSubstr("owner/name: no data file"));
 }

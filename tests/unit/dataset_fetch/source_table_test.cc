@@ -38,7 +38,7 @@ TEST(SourceTable, IsReadAsItIsWritten) {
   EXPECT_EQ(one.repository, "c/d");
   EXPECT_EQ(one.splits.size(), 2u);
   EXPECT_EQ(one.files.at("data/x y.jsonl").bytes, 5u);
-  EXPECT_EQ(one.files.at("data/x y.jsonl").where, "mine.yaml:9");
+  EXPECT_EQ(one.files.at("data/x y.jsonl").where, "mine.yaml:10");
   EXPECT_EQ(table.at("e/f").repository, "e/f");
   const std::string again = SourceTableText(table);
   EXPECT_EQ(SourceTableText(ParseSourceTable(again, "again.yaml")), again);
