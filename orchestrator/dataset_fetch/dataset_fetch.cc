@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/sha256.h"
 #include "datasets/hub_folder.h"
 #include "orchestrator/dataset_fetch/dataset_plan.h"
@@ -203,6 +204,7 @@ void Place(Fetching* one) {
     MakeDirectories(staged.parent_path());
     WriteFileAtomic(staged, plan.card);
     ready.push_back({"README.md", staged});
+    fetched.files["README.md"] = {plan.card.size(), Sha256Hex(plan.card)};
   }
   MakeDirectories(plan.folder);
   PutInPlace(plan.folder, fetched, ready, plan.gone);
