@@ -214,7 +214,58 @@ bool IsSaved(const ReadFolder& folder) {
          (folder.HasFile("state.json") && folder.HasFile("dataset_info.json"));
 }
 
+// What `evald fetch` has written of the folder, if it made it.
+std::optional<Json> ReadFetched(const ReadFolder& folder) {
+  if (!folder.HasFile(kFetchedFile)) return std::nullopt;
+  const std::string where = (folder / kFetchedFile).string();
+  Json fetched = ParseJson(folder.Read(kFetchedFile, kStateBytesMax), where);
+  if (FieldOr<std::vector<std::string>>(fetched, "pending", {}, where).empty()) return fetched;
+  Refuse(folder, "'evald fetch' was ended while it put files into this folder",
+         "call 'evald fetch' again");
+}
+
+constexpr std::string_view kHubScheme = "hf://";
+constexpr std::string_view kDatasetsScheme = "hf://datasets/";
+
 }  // namespace
+
+std::optional<HubFileName> ParseHubFileName(const std::string& text, const std::string& where) {
+  if (!text.starts_with(kHubScheme)) return std::nullopt;
+  HubFileName name;
+  if (text.starts_with(kDatasetsScheme)) {
+    const std::string rest = text.substr(kDatasetsScheme.size());
+    const size_t owner = rest.find('/');
+    const size_t end = owner == std::string::npos ? owner : rest.find('/', owner + 1);
+    if (end != std::string::npos) {
+      name.dataset = rest.substr(0, end);
+      name.path = rest.substr(end + 1);
+    }
+  }
+  if (const size_t at = name.dataset.find('@'); at != std::string::npos) {
+    name.revision = name.dataset.substr(at + 1);
+    name.dataset.resize(at);
+  }
+  const std::string inside = fs::path(name.path).lexically_normal().string();
+  if (!name.path.empty() && inside == name.path && !inside.starts_with("..") &&
+      !inside.starts_with('/')) {
+    return name;
+  }
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: found '{}', expected hf://datasets/OWNER/NAME/FILE", where, text));
+}
+
+void RequireWholeFetch(const ReadFolder& folder) { ReadFetched(folder); }
+
+void RequireFetchedSplit(const ReadFolder& folder, const std::string& part,
+                         const std::string& split) {
+  const std::optional<Json> fetched = ReadFetched(folder);
+  if (!fetched) return;
+  for (const Json& one : FieldOr<std::vector<Json>>(*fetched, "splits", {}, kFetchedFile)) {
+    if (one == Json::array({part, split})) return;
+  }
+  Refuse(folder, fmt::format("'evald fetch' made this folder, and has not fetched the split '{}'{}",
+                             split, part.empty() ? "" : fmt::format(" of '{}'", part)));
+}
 
 std::optional<fs::path> FindHubFolder(const std::string& dataset, const fs::path& data_dir,
                                       const ReadRoots& roots, std::vector<std::string>* looked) {

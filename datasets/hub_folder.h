@@ -12,6 +12,30 @@
 // Copies of datasets of the Hugging Face hub, and what the package `datasets` has saved.
 namespace evald {
 
+/// The name of the file in which `evald fetch` keeps what it fetched to a dataset's folder
+/// (docs/fetch.md).
+inline constexpr const char* kFetchedFile = ".evald-fetch.json";
+
+/// A file of a dataset of the hub: hf://datasets/owner/name[@revision]/path, as data_files of a
+/// task may name it.
+struct HubFileName {
+  std::string dataset;   ///< owner/name
+  std::string revision;  ///< "": none is named
+  std::string path;      ///< in the repository
+};
+
+/// Nothing if the text does not begin with hf://. Throws Error(kInput) "<where>: ..." if it does
+/// and names no file of a dataset.
+std::optional<HubFileName> ParseHubFileName(const std::string& text, const std::string& where);
+
+/// Throws Error(kInput) if `evald fetch` made this folder, and was ended while it put files there:
+/// some of a split may be missing.
+void RequireWholeFetch(const ReadFolder& folder);
+/// Throws also if `evald fetch` has not fetched this split of the part: what is there of it came
+/// for another reason, and may not be all.
+void RequireFetchedSplit(const ReadFolder& folder, const std::string& part,
+                         const std::string& split);
+
 /// The folder below `data_dir` with a copy of the hub's dataset "owner/name": <owner>/<name>,
 /// <name>, or the snapshot in a cache of huggingface_hub (datasets--<owner>--<name>, also below
 /// hub/). Nothing if there is none; `looked` gets the places.

@@ -48,6 +48,16 @@ std::string WithName(std::string pattern, const std::string& name) {
   return pattern;
 }
 
+std::vector<fs::path> ListedPlaces(const TaskConfig& config, const std::string& split,
+                                   const fs::path& data_dir) {
+  std::vector<fs::path> places;
+  if (const Json* entry = FindInTable(config, split)) {
+    for (const Json& file : entry->at("files"))
+      places.push_back(data_dir / WithName(file.get<std::string>(), config.dataset_name));
+  }
+  return places;
+}
+
 std::vector<fs::path> FallbackPlaces(const TaskConfig& config, const std::string& split,
                                      const fs::path& data_dir) {
   const std::string last = config.dataset_path.substr(config.dataset_path.rfind('/') + 1);
@@ -81,8 +91,27 @@ DataFormat FormatOfPath(const std::string& dataset_path) {
 // Whether the rows of the dataset's first file decide the types of all; tables have types.
 bool DecidesTypes(const ReadRules& rules) { return rules.format != DataFormat::kTable; }
 
+// A file of a dataset of the hub lies in the copy of the dataset.
+DataFile OpenOfHub(const TaskConfig& config, const HubFileName& name, const fs::path& data_dir,
+                   const ReadRoots& roots) {
+  std::vector<std::string> looked;
+  std::optional<fs::path> copy;
+  if (!data_dir.empty()) copy = FindHubFolder(name.dataset, data_dir, roots, &looked);
+  if (copy) RequireWholeFetch(ReadFolder(*copy, roots));
+  const fs::path path = copy ? *copy / name.path : fs::path();
+  if (copy && roots.HasFile(path)) return {path, roots.OpenFile(path), ""};
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: the file {} of the hub's dataset {} is not there",
+                          config.data_files_where, name.path, name.dataset),
+              data_dir.empty() ? "set data_dir in eval.yaml, or --data-dir"
+              : copy           ? "looked for " + path.string()
+                               : "looked at " + Join(looked, ", "));
+}
+
 DataFile OpenOwn(const TaskConfig& config, const Json& file, const fs::path& data_dir,
                  const ReadRoots& roots) {
+  const auto of_hub = ParseHubFileName(file.get<std::string>(), config.data_files_where);
+  if (of_hub) return OpenOfHub(config, *of_hub, data_dir, roots);
   const fs::path path = (OwnBase(config, data_dir) / file.get<std::string>()).lexically_normal();
   if (!roots.HasFile(path)) {
     const bool pattern = path.string().find_first_of("*?[") != std::string::npos;
@@ -208,6 +237,14 @@ bool IsLocalFolder(const std::string& dataset_path) {
          std::count(dataset_path.begin(), dataset_path.end(), '/') > 1;
 }
 
+std::vector<fs::path> PlacesOfSplit(const TaskConfig& config, const std::string& split,
+                                    const fs::path& data_dir) {
+  std::vector<fs::path> places = ListedPlaces(config, split, data_dir);
+  for (fs::path& place : FallbackPlaces(config, split, data_dir))
+    places.push_back(std::move(place));
+  return places;
+}
+
 SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const fs::path& data_dir,
                      const ReadRoots& roots) {
   if (!config.data_files.is_null()) return OwnFiles(config, split, data_dir, roots);
@@ -215,19 +252,13 @@ SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const f
     return FolderFiles(config, split, data_dir, roots);
   }
   SplitFiles out;
-  std::vector<fs::path> places;
-  if (const Json* entry = FindInTable(config, split)) {
-    for (const Json& file : entry->at("files")) {
-      places.push_back(data_dir / WithName(file.get<std::string>(), config.dataset_name));
-    }
-    if (entry->contains("rows")) {
-      const Json& rows = entry->at("rows");
-      out.range = RowRange{rows.at("field"), rows.at("from"), rows.at("to")};
-    }
+  const Json* entry = FindInTable(config, split);
+  if (entry != nullptr && entry->contains("rows")) {
+    const Json& rows = entry->at("rows");
+    out.range = RowRange{rows.at("field"), rows.at("from"), rows.at("to")};
   }
-  const size_t listed = places.size();
-  for (fs::path& place : FallbackPlaces(config, split, data_dir))
-    places.push_back(std::move(place));
+  const size_t listed = ListedPlaces(config, split, data_dir).size();
+  const std::vector<fs::path> places = PlacesOfSplit(config, split, data_dir);
   std::vector<std::string> looked;
   for (size_t i = 0; i < places.size(); ++i) {
     if (!data_dir.empty() && roots.HasFile(places[i])) {
@@ -238,8 +269,11 @@ SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const f
     looked.push_back(places[i].string());
   }
   if (!data_dir.empty()) {
-    if (const auto copy = FindHubFolder(config.dataset_path, data_dir, roots, &looked))
-      return FilesIn(config, split, ReadFolder(*copy, roots), false);
+    if (const auto copy = FindHubFolder(config.dataset_path, data_dir, roots, &looked)) {
+      const ReadFolder folder(*copy, roots);
+      RequireFetchedSplit(folder, config.dataset_name, split);
+      return FilesIn(config, split, folder, false);
+    }
   }
   if (data_dir.empty()) {
     throw Error(ErrorKind::kInput,
@@ -250,7 +284,8 @@ SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const f
   throw Error(ErrorKind::kInput,
               fmt::format("task '{}': no file holds the split '{}' of the dataset '{}'",
                           config.name, split, config.dataset_path),
-              "looked at " + Join(looked, ", ") + FolderHint(config, roots));
+              fmt::format("'evald fetch {}' gets it; looked at {}{}", config.name,
+                          Join(looked, ", "), FolderHint(config, roots)));
 }
 
 Documents ReadSplit(const SplitFiles& files, const DataLimits& limits,

@@ -36,6 +36,12 @@ struct SplitFiles {
 /// "../", or has more parts than a name of the hub.
 bool IsLocalFolder(const std::string& dataset_path);
 
+/// The files that are looked for, in this order, for a split of a dataset of the hub: those of the
+/// table datasets/tasks/sources.yaml, then those that the dataset's name gives. After these come
+/// the places of FindHubFolder.
+std::vector<std::filesystem::path> PlacesOfSplit(const TaskConfig& config, const std::string& split,
+                                                 const std::filesystem::path& data_dir);
+
 /// Finds and opens the files of `split`, below `roots`: the task's own data_files, else those of
 /// the local folder that dataset_path or dataset_kwargs.data_dir names, else those in the table
 /// datasets/tasks/sources.yaml under `data_dir`, else <data_dir>/<last part of

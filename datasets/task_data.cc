@@ -14,6 +14,26 @@
 namespace evald {
 namespace {
 
+void AddHubFiles(const Json& files, std::vector<std::string>* names) {
+  for (const Json& file : files.is_array() ? files : Json::array({files})) {
+    if (file.is_string() && file.get_ref<const std::string&>().starts_with("hf://"))
+      names->push_back(file);
+  }
+}
+
+// The split's own, and those of the first split, whose first rows decide the types.
+std::vector<std::string> HubFilesOf(const Json& data_files, const std::string& split) {
+  std::vector<std::string> names;
+  if (!data_files.is_object()) {
+    AddHubFiles(data_files, &names);
+    return names;
+  }
+  if (data_files.contains(split)) AddHubFiles(data_files.at(split), &names);
+  const bool is_first = data_files.empty() || data_files.begin().key() == split;
+  if (!is_first) AddHubFiles(data_files.front(), &names);
+  return names;
+}
+
 SplitFound FindOne(const TaskConfig& config, const std::string& split,
                    const std::filesystem::path& data_dir, const ReadRoots& roots) {
   SplitFound found;
@@ -22,6 +42,12 @@ SplitFound FindOne(const TaskConfig& config, const std::string& split,
   found.split = split;
   found.own = !config.data_files.is_null() || !config.data_subfolder.empty() ||
               IsLocalFolder(config.dataset_path);
+  if (found.own) {
+    found.hub_files = HubFilesOf(config.data_files, split);
+  } else {
+    for (const auto& place : PlacesOfSplit(config, split, data_dir))
+      found.places.push_back(place.string());
+  }
   try {
     const SplitFiles files = FindSplit(config, split, data_dir, roots);
     for (const DataFile& file : files.files) found.files.push_back(file.path.string());

@@ -23,10 +23,13 @@ struct SplitFound {
   std::string dataset;  ///< dataset_path
   std::string part;     ///< dataset_name, or ""
   std::string split;
-  std::vector<std::string> files;  ///< none if they were not found
-  bool own = false;                ///< the task's file says where the files are
-  bool tables = false;             ///< the files are tables, which the package pyarrow reads
-  std::optional<Error> failure;    ///< why no files were found
+  std::vector<std::string> files;      ///< none if they were not found
+  bool own = false;                    ///< the task's file says where the files are
+  std::vector<std::string> hub_files;  ///< files of the hub that it names: hf://datasets/...
+  /// Where files of a dataset of the hub are looked for, but for the copy of its repository
+  std::vector<std::string> places;
+  bool tables = false;           ///< the files are tables, which the package pyarrow reads
+  std::optional<Error> failure;  ///< why no files were found
 };
 
 /// Looks for the files of each split that the task reads, without reading them.

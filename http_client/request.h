@@ -6,6 +6,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,6 +44,10 @@ struct Limits {
 
 enum class Proxy { kEnvironment, kNone };
 
+/// Fields of an answer's header: names in lower case, values without white space at their ends. Of
+/// a field that comes several times, the last.
+using Fields = std::map<std::string, std::string>;
+
 /// One call.
 struct Request {
   std::string method = "GET";  ///< POST, PUT and PATCH send `body`, others send none
@@ -62,6 +67,10 @@ struct Request {
   /// Takes the body of an answer 2xx piece by piece, in place of `Response::body`. The call ends if
   /// the sink returns false or throws. The bodies of other answers are kept as text.
   std::function<bool(std::string_view bytes)> sink;
+  /// Called once the header of an answer 2xx is there, before the sink gets a byte. The call ends
+  /// if it returns false or throws.
+  std::function<bool(int status, const Fields& fields)> begin;
+  bool keep_fields = false;  ///< whether the response and `begin` get the header's fields
   /// Called before the call is made again, so that `sink` can begin anew. Without it a call whose
   /// sink has had bytes is not repeated.
   std::function<void()> rewind;
@@ -75,7 +84,7 @@ enum class Outcome {
   kBroken,       ///< the connection ended before the answer did, or what came was no HTTP
   kTimedOut,     ///< a limit of time
   kTooLong,      ///< a limit of size
-  kStopped,      ///< the sink wanted no more
+  kStopped,      ///< the sink wanted no more, or `begin` did not
   kCancelled,
 };
 
@@ -83,13 +92,14 @@ struct Response {
   Outcome outcome = Outcome::kAnswered;
   int status = 0;  ///< 0: no status line came. It may have come although the rest did not
   std::string body;
+  Fields fields;              ///< if the request keeps them
   std::string location;       ///< of a redirect: the URL that it names
   double retry_after_s = 0;   ///< Retry-After, a number or a date; 0: the server does not say
   std::string error;          ///< what happened, unless answered: "Couldn't resolve host name"
   std::string remedy;         ///< what a person can do
   int attempts = 1;           ///< how often the call was made
   uint64_t sink_bytes = 0;    ///< what the sink took
-  std::exception_ptr thrown;  ///< by the sink
+  std::exception_ptr thrown;  ///< by the sink, or by `begin`
 
   bool answered() const { return outcome == Outcome::kAnswered; }
   bool ok() const { return answered() && status >= 200 && status < 300; }

@@ -36,6 +36,14 @@ bool IsPlain(std::string_view text) {
   });
 }
 
+void AddField(std::string_view line, Fields* fields) {
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return;
+  std::string name(Trim(line.substr(0, colon)));
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  (*fields)[std::move(name)] = Trim(line.substr(colon + 1));
+}
+
 }  // namespace
 
 CurlHandle NewHandle() {
@@ -149,16 +157,41 @@ int Transfer::OnConnected(void* self, char* server_ip, char* own_ip, int server_
 }
 
 size_t Transfer::OnHeader(char* data, size_t size, size_t count, void* self) {
-  auto* transfer = static_cast<Transfer*>(self);
   const std::string_view line(data, size * count);
-  transfer->header_bytes_ += line.size();
-  if (line.starts_with("HTTP/")) transfer->header_ended_ = false;  // after an interim answer, too
-  if (line == "\r\n" || line == "\n") transfer->header_ended_ = true;
-  if (transfer->header_bytes_ <= transfer->request_.limits.header_bytes_max) return size * count;
-  transfer->Refuse(Outcome::kTooLong,
-                   fmt::format("the answer's header is too long, expected at most {}",
-                               HumanBytes(transfer->request_.limits.header_bytes_max)));
-  return 0;
+  return static_cast<Transfer*>(self)->TakeHeaderLine(line) ? size * count : 0;
+}
+
+bool Transfer::TakeHeaderLine(std::string_view line) {
+  header_bytes_ += line.size();
+  if (header_bytes_ > request_.limits.header_bytes_max) {
+    Refuse(Outcome::kTooLong, fmt::format("the answer's header is too long, expected at most {}",
+                                          HumanBytes(request_.limits.header_bytes_max)));
+    return false;
+  }
+  if (line.starts_with("HTTP/")) {  // after an interim answer, too
+    header_ended_ = false;
+    response_.fields.clear();
+  } else if (line == "\r\n" || line == "\n") {
+    header_ended_ = true;
+    return Begin();
+  } else if (request_.keep_fields) {
+    AddField(line, &response_.fields);
+  }
+  return true;
+}
+
+// An exception must not cross libcurl.
+bool Transfer::Begin() {
+  long status = 0;
+  ::curl_easy_getinfo(handle(), CURLINFO_RESPONSE_CODE, &status);
+  if (!request_.begin || status < 200 || status >= 300) return true;
+  try {
+    if (request_.begin(static_cast<int>(status), response_.fields)) return true;
+  } catch (...) {
+    response_.thrown = std::current_exception();
+  }
+  Refuse(Outcome::kStopped, "the answer was not wanted");
+  return false;
 }
 
 size_t Transfer::OnBody(char* data, size_t size, size_t count, void* self) {

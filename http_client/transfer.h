@@ -43,6 +43,8 @@ class Transfer {
   void SetMethod();
   void SetHeaders();
   void AddHeader(const std::string& name, const std::string& value);
+  bool TakeHeaderLine(std::string_view line);
+  bool Begin();
   bool Take(std::string_view bytes);
   bool Feed(std::string_view bytes);
   void Refuse(Outcome outcome, std::string error);

@@ -62,6 +62,11 @@ bool IsLoopback(const Url& url) {
   return url.host == "localhost" || url.host == "::1" || (url.host.starts_with("127.") && numbers);
 }
 
+bool IsSameOrigin(const std::string& one, const std::string& other) {
+  const Url a = ParseUrl(one), b = ParseUrl(other);
+  return a.tls == b.tls && a.host == b.host && a.port == b.port;
+}
+
 std::string Shown(const std::string& text) {
   const CurlUrl url = Read(text);
   if (!url) {

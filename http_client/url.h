@@ -23,6 +23,9 @@ Url ParseUrl(const std::string& text);
 /// Whether calls to this host stay on this machine: localhost, 127.0.0.0/8, ::1.
 bool IsLoopback(const Url& url);
 
+/// Whether both URLs have one scheme, host and port. Throws like ParseUrl.
+bool IsSameOrigin(const std::string& one, const std::string& other);
+
 /// A URL for people and logs: without user, password, query and fragment, which may hold secrets.
 std::string Shown(const std::string& text);
 

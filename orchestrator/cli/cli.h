@@ -42,6 +42,7 @@ void AddResults(Command app, const Common* common, Action* action);
 void AddLogs(Command app, const Common* common, Action* action);
 void AddStage(Command app, const Common* common, Action* action);
 void AddTasks(Command app, const Common* common, Action* action);
+void AddFetch(Command app, const Common* common, Action* action);
 void AddPriors(Command app, const Common* common, Action* action);
 void AddEndpoint(Command app, const Common* common, Action* action);
 void AddSimulate(Command app, const Common* common, Action* action);

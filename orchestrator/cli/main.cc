@@ -23,6 +23,7 @@ namespace {
 constexpr const char* kFooter = R"(
 Examples:
   evald run eval.yaml                         evaluate a checkpoint
+  evald fetch mmlu --data-dir data            get a task's dataset
   evald run eval.yaml --set workers.count=4   with one value changed
   evald run eval.yaml --resume                finish a run that was interrupted
   evald compare runs/step-1200 runs/step-600  document by document
@@ -92,9 +93,9 @@ int Main(int argc, char** argv) {
       .OneOf({"trace", "debug", "info", "warn", "error", "off"});
   Action action;
   for (const auto add :
-       {AddRun,    AddValidate, AddCompare,  AddScore,     AddServe,  AddAgent,     AddSubmit,
-        AddStatus, AddWatch,    AddCancel,   AddResults,   AddLogs,   AddStage,     AddTasks,
-        AddPriors, AddEndpoint, AddSimulate, AddTranslate, AddDoctor, AddCompletion}) {
+       {AddRun,    AddValidate, AddCompare,  AddScore,    AddServe,     AddAgent,  AddSubmit,
+        AddStatus, AddWatch,    AddCancel,   AddResults,  AddLogs,      AddStage,  AddTasks,
+        AddFetch,  AddPriors,   AddEndpoint, AddSimulate, AddTranslate, AddDoctor, AddCompletion}) {
     add(app, &common, &action);
   }
   try {

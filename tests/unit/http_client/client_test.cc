@@ -216,6 +216,40 @@ TEST(Client, ASinkEndsTheCallOrThrows) {
   EXPECT_EQ(client.Perform(request).outcome, Outcome::kTimedOut) << "the client is still of use";
 }
 
+TEST(Client, AnAnswersHeaderComesBeforeItsBody) {
+  ScriptedServer server([](const std::string& request) {
+    return Answer(request.starts_with("GET /302 ") ? 302 : 206, "body",
+                  "ETag:  \"a\" \r\nX-One: 1\r\nx-one: 2\r\nLocation: /x\r\n");
+  });
+  Request request = Get(server.url());
+  std::string seen;
+  request.begin = [&](int status, const Fields& fields) {
+    seen += std::to_string(status) + (fields.empty() ? "" : fields.at("etag") + fields.at("x-one"));
+    return true;
+  };
+  request.sink = [&](std::string_view bytes) {
+    seen += bytes;
+    return true;
+  };
+  Client client;
+  EXPECT_TRUE(client.Perform(request).fields.empty()) << "they are kept only if asked for";
+  EXPECT_EQ(seen, "206body");
+  seen.clear();
+  request.keep_fields = true;
+  EXPECT_EQ(client.Perform(request).fields.at("content-length"), "4");
+  EXPECT_EQ(seen, "206\"a\"2body");
+  request.url = server.url("/302");
+  seen.clear();
+  EXPECT_EQ(client.Perform(request).fields.at("etag"), "\"a\"");
+  EXPECT_EQ(seen, "");
+  request.url = server.url();
+  request.begin = [](int, const Fields&) { return false; };
+  EXPECT_EQ(client.Perform(request).outcome, Outcome::kStopped);
+  request.begin = [](int, const Fields&) -> bool { throw Error(ErrorKind::kInput, "odd"); };
+  EXPECT_THROW(client.Perform(request), Error);
+  EXPECT_EQ(seen, "") << "the sink gets nothing of an answer that is not wanted";
+}
+
 TEST(Client, ACancelledCallEndsSoon) {
   ScriptedServer server([](const std::string&) { return Script{"HTTP/1.1 200", kPatience}; });
   std::atomic<bool> cancel{false};

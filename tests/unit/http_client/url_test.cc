@@ -50,5 +50,13 @@ TEST(Url, IsShownWithoutSecrets) {
   EXPECT_EQ(Shown("nonsense://user:word@a?token=c").find("word"), std::string::npos);
 }
 
+TEST(Url, TheSameOriginHasSchemeHostAndPort) {
+  EXPECT_TRUE(IsSameOrigin("https://a.b/x", "https://A.b:443/y?z"));
+  EXPECT_FALSE(IsSameOrigin("https://a.b/x", "http://a.b/x"));
+  EXPECT_FALSE(IsSameOrigin("https://a.b", "https://a.b:444"));
+  EXPECT_FALSE(IsSameOrigin("https://a.b", "https://a.b.c"));
+  EXPECT_FALSE(IsSameOrigin("https://a.b", "https://a.b@c.d"));
+}
+
 }  // namespace
 }  // namespace evald::http_client::test
