@@ -16,6 +16,7 @@ using http_client::Request;
 using http_client::Response;
 
 constexpr size_t kFilesMax = 100'000;
+constexpr int kPagesMax = 10'000;
 constexpr size_t kValuesMax = 5'000'000;
 constexpr size_t kPathBytesMax = 1024;
 constexpr size_t kCommitDigits = 40;
@@ -177,6 +178,18 @@ std::string WrongWithPath(const std::string& path) {
   return plain && IsUtf8(path) ? "" : "has a control character, a backslash or no valid text";
 }
 
+std::vector<HubFile> ParseFileList(const std::string& body, const std::string& where) {
+  const Json page = ParseJson(body, where, kValuesMax);
+  if (!page.is_array())
+    throw Error(ErrorKind::kInput, where + ": expected a list of files, found other JSON");
+  std::vector<HubFile> files;
+  for (const Json& entry : page) {
+    if (FieldOr<std::string>(entry, "type", "file", where) == "file")
+      files.push_back(FileOf(entry, where));
+  }
+  return files;
+}
+
 Answered Hub::Get(const std::string& url) {
   Request request;
   request.url = url;
@@ -218,24 +231,19 @@ std::vector<HubFile> Hub::Files(const HubRepository& repository, const std::stri
   std::vector<HubFile> files;
   std::string url = fmt::format("{}/tree/{}?recursive=true&expand=false",
                                 ApiUrl(access(), repository), Quoted(commit, ""));
-  while (!url.empty()) {
+  for (int pages = 1; !url.empty(); ++pages) {
     const Answered answer = Get(url);
     if (!answer.response.answered()) throw RefusalOf(url, answer.response);
     if (!answer.response.ok()) throw HubRefusal(access(), repository, url, answer.response);
     RefusePageOf(url, answer.response);
     const std::string where = http_client::Shown(url);
-    const Json page = ParseJson(answer.response.body, where, kValuesMax);
-    if (!page.is_array())
-      throw Error(ErrorKind::kInput, where + ": expected a list of files, found other JSON");
-    for (const Json& entry : page) {
-      if (FieldOr<std::string>(entry, "type", "file", where) == "file")
-        files.push_back(FileOf(entry, where));
-    }
-    if (files.size() > kFilesMax) {
+    const std::vector<HubFile> page = ParseFileList(answer.response.body, where);
+    files.insert(files.end(), page.begin(), page.end());
+    if (files.size() > kFilesMax || pages > kPagesMax) {
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: the repository has more than {} files", where, kFilesMax));
     }
-    std::string next = page.empty() ? "" : NextPage(access(), answer.response);
+    std::string next = NextPage(access(), answer.response);
     if (next == url) next.clear();
     url = std::move(next);
   }

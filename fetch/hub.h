@@ -37,6 +37,10 @@ void RequireRepositoryName(const std::string& name);
 /// characters, a backslash).
 std::string WrongWithPath(const std::string& path);
 
+/// The files of one page of a repository's list, as the hub's tree route answers it. Throws
+/// Error(kInput) naming `where`: for other JSON, and for a path with something wrong.
+std::vector<HubFile> ParseFileList(const std::string& body, const std::string& where);
+
 /// Asks the Hugging Face hub, or a mirror or proxy of it at access.endpoint, over its API:
 /// `/api/datasets/<name>/revision/<rev>`, `/api/datasets/<name>/tree/<rev>?recursive=true` and
 /// `/datasets/<name>/resolve/<rev>/<path>` (as huggingface_hub 1.x calls them). Throws Error:
