@@ -10,9 +10,9 @@ std::string SystemCertificates() {
   if (named != nullptr && *named != '\0') return named;
   std::error_code error;
   if (std::filesystem::exists("/etc/ssl/certs/ca-certificates.crt", error)) return "";
-  for (const char* file : {"/etc/pki/tls/certs/ca-bundle.crt",    // Fedora, RHEL
-                           "/etc/ssl/ca-bundle.pem",              // openSUSE
-                           "/etc/ssl/cert.pem"}) {                // Alpine, Arch
+  for (const char* file : {"/etc/pki/tls/certs/ca-bundle.crt",  // Fedora, RHEL
+                           "/etc/ssl/ca-bundle.pem",            // openSUSE
+                           "/etc/ssl/cert.pem"}) {              // Alpine, Arch
     if (std::filesystem::exists(file, error)) return file;
   }
   return "";

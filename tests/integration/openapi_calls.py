@@ -180,9 +180,13 @@ def fleet():
     announced = act("fleet", "announce_checkpoint", body=models.NewCheckpoint(path=str(folder / "step-1")))
     check(announced.checkpoint.endswith("step-1") or announced.checkpoint.endswith("step-00100"), announced)
     check(act("watches", "remove_watch", watch.id).id == watch.id, "the removed watch")
-    check(wait(staged).state == "done", wait(staged).problems)
-    there = get("fleet", "list_staged", "/v1/staged").staged
-    check([s.fingerprint for s in there] == [wait(staged).fingerprint], there)
+    done = wait(staged)
+    check(done.state == "done", f"{done.state}: {done.problems}")
+    for _ in range(100):  # an agent tells a moment later what it staged
+        if there := get("fleet", "list_staged", "/v1/staged").staged:
+            break
+        time.sleep(0.1)
+    check([s.fingerprint for s in there] == [done.fingerprint], f"staged: {there}, not {done.fingerprint}")
     check(get("fleet", "list_workers", "/v1/workers").workers, "workers")
     check(get("fleet", "list_hosts", "/v1/hosts").hosts[0].id == "local", "hosts")
     logs = get("fleet", "list_logs", "/v1/logs").logs
