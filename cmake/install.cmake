@@ -1,8 +1,12 @@
 # cmake --install, and the packages of scripts/package. evald starts its other programs from the folder of its own
 # binary, so all of them are in one folder, and /usr/bin has a link.
 set(EVALD_LIBRARY_FOLDER lib/evald)
-install(TARGETS evald evald-worker evald-metric evald-prepare RUNTIME DESTINATION ${EVALD_LIBRARY_FOLDER})
-install(PROGRAMS ${CMAKE_BINARY_DIR}/evald-worker-cuda DESTINATION ${EVALD_LIBRARY_FOLDER} OPTIONAL)
+set(EVALD_PROGRAMS evald evald-worker evald-metric evald-prepare)
+if(TARGET evald-worker-cuda)
+  list(APPEND EVALD_PROGRAMS evald-worker-cuda)
+endif()
+add_custom_target(programs DEPENDS ${EVALD_PROGRAMS})  # all that an installation has
+install(TARGETS ${EVALD_PROGRAMS} RUNTIME DESTINATION ${EVALD_LIBRARY_FOLDER})
 install(CODE "
   file(MAKE_DIRECTORY \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/bin\")
   file(CREATE_LINK ../${EVALD_LIBRARY_FOLDER}/evald \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/bin/evald\" SYMBOLIC)
@@ -26,7 +30,7 @@ install(FILES ${CMAKE_SOURCE_DIR}/packaging/evald-user.service DESTINATION lib/s
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/sysusers.conf DESTINATION lib/sysusers.d RENAME evald.conf)
 install(FILES ${CMAKE_SOURCE_DIR}/packaging/serve.yaml DESTINATION /etc/evald)
 
-set(CPACK_GENERATOR DEB TGZ)
+set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME evald)
 set(CPACK_PACKAGE_VENDOR evald)
 set(CPACK_PACKAGE_CONTACT "The evald authors <evald@localhost>")

@@ -64,12 +64,25 @@ option(EVALD_UNITY "Compile several files of a room at once" ON)
 # g++ 12 once it inlines std::string's operators.
 set(EVALD_UNITY_OPTIONS -Wno-subobject-linkage -Wno-array-bounds -Wno-restrict -Wno-stringop-overread
                         -Wno-stringop-overflow)
+set(EVALD_COLD_PCH evald_pch)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  # A function that takes a temporary and returns a reference to something else is sound.
+  target_compile_options(evald_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
+  # The frames of Boost.Asio's coroutines have an operator delete of their own beside their operator new; g++ 14 looks
+  # through the latter and misses the former.
+  target_compile_options(evald_asio PUBLIC $<$<COMPILE_LANGUAGE:CXX>:-Wno-mismatched-new-delete>)
+  # g++ 13 and later refuse a header that was precompiled at another level of optimisation.
+  evald_precompiled(evald_cold_pch OPTIONS -O1)
+  set(EVALD_COLD_PCH evald_cold_pch)
+endif()
 
 # How the files of a target are compiled: several at once, and quickly at the cost of the code's speed.
 function(evald_compiling target unity cold)
-  target_precompile_headers(${target} REUSE_FROM evald_pch)
   if(cold)
+    target_precompile_headers(${target} REUSE_FROM ${EVALD_COLD_PCH})
     target_compile_options(${target} PRIVATE -O1)
+  else()
+    target_precompile_headers(${target} REUSE_FROM evald_pch)
   endif()
   if(EVALD_UNITY AND unity)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
@@ -88,6 +101,10 @@ function(evald_program name)
   cmake_parse_arguments(ARG "COLD;UNITY" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE evald_options ${ARG_LINKS})
+  # The tarball of scripts/package brings libraries in a folder beside the programs. Old tags: the libraries that these
+  # libraries need are found there, too.
+  set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/lib")
+  target_link_options(${name} PRIVATE -Wl,--disable-new-dtags)
   evald_compiling(${name} ${ARG_UNITY} ${ARG_COLD})
 endfunction()
 

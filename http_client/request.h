@@ -18,8 +18,8 @@
 /// - Proxies: those of the environment, as libcurl reads it (http_proxy, https_proxy, all_proxy,
 ///   no_proxy). A loopback address is never reached by way of a proxy. An agent's calls to its
 ///   orchestrator use none (Proxy::kNone).
-/// - TLS: 1.2 or later; certificate and host name are checked, against the system's certificates or
-///   `Request::ca_file`. No switch turns that off.
+/// - TLS: 1.2 or later; certificate and host name are checked, against the system's certificates,
+///   the file of SSL_CERT_FILE, or `Request::ca_file`. No switch turns that off.
 /// - Redirects: none is followed, so a call, its key and its body reach no other server than the
 ///   one named. A redirect is an answer like any other.
 /// - Limits: every call bounds the answer's header, its body (after decompression) and the time to

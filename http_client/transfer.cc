@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "evald/error.h"
+#include "http_client/certificates.h"
 #include "http_client/failure.h"
 #include "http_client/server_owner.h"
 #include "http_client/url.h"
@@ -87,6 +88,8 @@ void Transfer::SetRoute() {
   if (!request_.ca_file.empty()) {
     Set(handle(), CURLOPT_CAINFO, request_.ca_file.c_str());
     Set(handle(), CURLOPT_CAPATH, nullptr);  // else the system's are trusted too
+  } else if (const std::string file = SystemCertificates(); !file.empty()) {
+    Set(handle(), CURLOPT_CAINFO, file.c_str());
   }
 }
 

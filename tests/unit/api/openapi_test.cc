@@ -1,4 +1,5 @@
 // The document and the routes name the same things.
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -9,13 +10,24 @@
 namespace evald::test {
 namespace {
 
+namespace fs = std::filesystem;
 using OpenApiTest = ApiCase;
 
 TEST_F(OpenApiTest, IsServedAsItIsInTheRepository) {
   const Answer answer = Get("/v1/openapi.json");
   EXPECT_EQ(answer.status, 200);
-  EXPECT_TRUE(answer.body ==
-              ReadFile(std::filesystem::path(EVALD_SOURCE_DIR) / "docs/openapi.json"));
+  EXPECT_TRUE(answer.body == ReadFile(fs::path(EVALD_SOURCE_DIR) / "docs/openapi.json"));
+}
+
+// A generated client has the keys of eval.yaml with their types.
+TEST_F(OpenApiTest, ConfigHasTheKeysOfEvalYaml) {
+  const Json document = Parse(Get("/v1/openapi.json"));
+  const fs::path file = fs::path(EVALD_SOURCE_DIR) / "docs/eval.schema.json";
+  const Json keys = Json::parse(ReadFile(file));
+  const Json config = document["components"]["schemas"]["Config"];
+  for (const char* member : {"properties", "required", "additionalProperties"})
+    EXPECT_EQ(config[member], keys[member])
+        << "openapi.json's Config, member " << member << ": expected that of eval.schema.json";
 }
 
 TEST_F(OpenApiTest, NamesEachRouteAndNoOther) {

@@ -1,5 +1,6 @@
 #include "base/command_line.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -74,8 +75,10 @@ TEST(CommandLine, SetsWhatIsGivenAndKeepsDefaults) {
 
 TEST(CommandLine, AMistakeNamesTheCommandWhoseHelpSaysMore) {
   Given given;
-  EXPECT_EQ(Example(&given).Refusal({"run", "a.yaml", "--limit", "11"}),
-            "--limit: Value 11 not in range 1 to 10; see 'prog run --help'");
+  // CLI11 2.4 writes the range in other words than 2.3 does.
+  EXPECT_THAT(Example(&given).Refusal({"run", "a.yaml", "--limit", "11"}),
+              ::testing::AnyOf("--limit: Value 11 not in range 1 to 10; see 'prog run --help'",
+                               "--limit: Value 11 not in range [1 - 10]; see 'prog run --help'"));
   EXPECT_EQ(Example(&given).Refusal({"run"}), "file is required; see 'prog run --help'");
   EXPECT_EQ(Example(&given).Refusal({"rnu"}),
             "unknown command 'rnu'; did you mean 'run'?; see 'prog --help'");

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "evald/error.h"
 #include "http_client/client.h"
 #include "http_client/failure.h"
@@ -56,6 +58,17 @@ TEST_F(TlsTest, AnUnknownIssuerIsNotTrusted) {
   EXPECT_EQ(response.outcome, Outcome::kUntrusted);
   EXPECT_EQ(response.attempts, 1);
   EXPECT_THAT(FailureOf(request, response).what(), HasSubstr("certificate"));
+}
+
+// The tarball's libcurl looks where Debian keeps certificates.
+TEST_F(TlsTest, TheFileOfTheEnvironmentIsTrusted) {
+  Request request = Ask("localhost");
+  const std::string file = request.ca_file;
+  request.ca_file.clear();
+  ::setenv("SSL_CERT_FILE", file.c_str(), 1);
+  const Response response = Client().Perform(request);
+  ::unsetenv("SSL_CERT_FILE");
+  EXPECT_TRUE(response.ok()) << response.error;
 }
 
 TEST_F(TlsTest, ACertificateOfAnotherNameIsNotTrusted) {

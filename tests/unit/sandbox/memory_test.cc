@@ -9,13 +9,15 @@ namespace {
 using enum ProgramStatus;
 
 /// `refused(attempt, ...)`: the attempt ends with the sandbox's own message, and not with an error
-/// of the function that was called.
+/// of the function that was called. CPython 3.13 and later refuse names themselves that are no text
+/// or hold a NUL, before a library is looked for.
 std::string Refused() {
   return "import glob, importlib, importlib.util, os, sys, types\n"
          "def refused(attempt, *arguments):\n"
          "  try: attempt(*arguments)\n"
          "  except (ImportError, OSError) as error: assert 'the sandbox refuses' in str(error), "
          "(arguments, error)\n"
+         "  except ValueError: assert sys.version_info >= (3, 13), arguments\n"
          "  else: raise AssertionError(arguments)\n";
 }
 
