@@ -387,7 +387,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   int64_t no_device_us_ = 0;
   std::map<std::string, std::pair<int64_t, int64_t>> pulls_;  // bytes done and in all, by worker
   int64_t generated_at_plan_ = 0;
-  WorkDone earlier_;  // work done before this process started
+  WorkDone earlier_;                  // work done before this process started
+  std::set<std::string> left_parts_;  // tasks with generations that no earlier life finished
 
   bool paused_ = false;
   bool draining_ = false;

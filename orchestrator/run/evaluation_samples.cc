@@ -44,9 +44,8 @@ void Evaluation::MakeSamplesSoFar(const std::string& task, bool renew, SamplesSo
   std::shared_ptr<SoFar>& so_far = so_far_[task];
   if (!so_far) so_far = std::make_shared<SoFar>();
   const bool enough =
-      so_far->made &&
-      (!renew || MonotonicMicros() < so_far->again_us ||
-       so_far->made->scored == static_cast<int64_t>(scored->second.size()));
+      so_far->made && (!renew || MonotonicMicros() < so_far->again_us ||
+                       so_far->made->scored == static_cast<int64_t>(scored->second.size()));
   if (enough) return done(so_far->made, std::nullopt);
   so_far->waiting.push_back(std::move(done));
   if (so_far->waiting.size() > 1) return;
@@ -54,10 +53,9 @@ void Evaluation::MakeSamplesSoFar(const std::string& task, bool renew, SamplesSo
   FinishedTask asked = TaskWithFiles(index->second);
   asked.samples += ".so-far";
   support_.finisher->WriteSoFar(
-      std::move(asked), [so_far = so_far](const std::shared_ptr<const SamplesSoFar>& samples,
-                                          const std::optional<Error>& error) {
-        so_far->Answer(samples, error);
-      });
+      std::move(asked),
+      [so_far = so_far](const std::shared_ptr<const SamplesSoFar>& samples,
+                        const std::optional<Error>& error) { so_far->Answer(samples, error); });
 }
 
 }  // namespace evald
