@@ -8,9 +8,9 @@
 
 namespace evald::sandbox {
 
-/// A program's output for people: valid UTF-8 that cannot control a terminal or a page. Of an output
-/// of more than kOutputBytes bytes only its beginning and its end, half of these bytes each, and
-/// between them a line that says how many bytes are left out. Characters that are spelled out
+/// A program's output for people: valid UTF-8 that cannot control a terminal or a page. Of an
+/// output of more than kOutputBytes bytes only its beginning and its end, half of these bytes each,
+/// and between them a line that says how many bytes are left out. Characters that are spelled out
 /// (Printable) can make the text up to six times as long.
 std::string ShownOutput(std::string_view output);
 /// The same of an output of `bytes` bytes. `kept` has all of it, or its beginning and its end.

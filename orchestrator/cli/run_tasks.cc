@@ -42,8 +42,8 @@ class Forest {
     return name;
   }
 
-  // Adds the row, and with `all_` those below. Returns the documents of its tasks that stand nowhere
-  // else, and how many of these are scored.
+  // Adds the row, and with `all_` those below. Returns the documents of its tasks that stand
+  // nowhere else, and how many of these are scored.
   std::pair<int64_t, int64_t> Place(const std::string& name, size_t depth) {
     placed_.insert(name);
     const size_t place = rows_.size();

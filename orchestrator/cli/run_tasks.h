@@ -17,8 +17,8 @@ struct TaskRow {
   std::string headline;  ///< "acc 0.2530"; "" before its end
 };
 
-/// The tasks of a Run resource. A group stands for its tasks; with `all`, its tasks follow the group.
-/// A task in several groups stands in the first of them.
+/// The tasks of a Run resource. A group stands for its tasks; with `all`, its tasks follow the
+/// group. A task in several groups stands in the first of them.
 std::vector<TaskRow> TaskRows(const Json& run, bool all);
 
 /// The names in the groups of a Run resource whose group has a score.

@@ -57,8 +57,8 @@ std::string TaskLine(const TaskProgress& task, int columns) {
 
 // What is being waited for, and how long that may take yet.
 std::string Notice(const ProgressSnapshot& snapshot) {
-  if (snapshot.notice_s < 0) return snapshot.notice;
-  return fmt::format("{}; about {} more", snapshot.notice, HumanSeconds(snapshot.notice_s));
+  if (snapshot.notice_s < 0) return "stopping: " + snapshot.notice;
+  return fmt::format("stopping in about {}: {}", HumanSeconds(snapshot.notice_s), snapshot.notice);
 }
 
 }  // namespace

@@ -29,8 +29,9 @@ struct ProgressSnapshot {
   double documents_per_s = 0;  ///< generated; 0: not known yet
   std::vector<PhaseProgress> phases;
   std::vector<TaskProgress> tasks;
-  std::string notice = {};  ///< in place of the time left: what is being waited for
-  double notice_s = -1;     ///< how long that may take yet; -1: not known
+  /// In place of the time left, of a run that is to stop: what is being waited for
+  std::string notice = {};
+  double notice_s = -1;  ///< how long that may take yet; -1: not known
   /// Of a run that is to stop: documents that are leased and not generated
   int64_t leased_documents = 0;
 };

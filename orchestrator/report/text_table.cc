@@ -103,25 +103,25 @@ std::string CutToColumns(const std::string& text, size_t columns) {
 
 std::vector<std::string> Wrapped(const std::string& text, size_t columns, size_t indent,
                                  bool whole_words) {
-  std::vector<std::string> lines(1);
-  const std::string before(indent, ' ');
-  for (std::string word : Split(text, ' ')) {
-    const bool begins = lines.back() == (lines.size() > 1 ? before : "");
-    if (!begins && DisplayWidth(lines.back() + " " + word) > columns) {
-      lines.push_back(before);
-    } else if (!lines.back().empty() && !begins) {
-      lines.back() += ' ';
-    } else if (word.empty() && lines.size() == 1) {
-      lines.back() += ' ';  // the line's own indentation
-    }
+  const size_t first = std::min(text.find_first_not_of(' '), text.size());
+  std::vector<std::string> lines = {text.substr(0, first)};
+  bool begins = true;  // the line has no word yet
+  const auto go_on = [&] {
+    lines.emplace_back(indent, ' ');
+    begins = true;
+  };
+  for (std::string word : Split(std::string_view(text).substr(first), ' ')) {
+    if (!begins && DisplayWidth(lines.back() + " " + word) > columns) go_on();
+    if (!begins) lines.back() += ' ';
     while (!whole_words && DisplayWidth(lines.back() + word) > columns) {
       const size_t room = columns - std::min(columns, DisplayWidth(lines.back()));
       const size_t bytes = std::max<size_t>(1, BytesThatFit(word, room));
       lines.back() += word.substr(0, bytes);
       word.erase(0, bytes);
-      lines.push_back(before);
+      go_on();
     }
     lines.back() += word;
+    begins = begins && word.empty();
   }
   return lines;
 }

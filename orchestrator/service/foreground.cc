@@ -132,18 +132,16 @@ class ForegroundRun {
       evaluation_->Drain();
     }
     ShowProgress();
-    if (quiet_) Print(stderr, "evald: {}\n", Stopping(evaluation_->Progress()));
+    if (quiet_) Print(stderr, "evald: stopping: {}\n", Stopping(evaluation_->Progress()));
   }
 
   std::string Stopping(const ProgressSnapshot& progress) const {
     if (evaluation_->ending())
-      return evaluation_->over() ? "stopping: processes are ended"
-                                 : "stopping: what is staged or prepared is given up";
+      return evaluation_->over() ? "processes are ended" : "what is staged or prepared is given up";
     const std::vector<std::string> holders = evaluation_->Holders();
-    if (holders.empty())
-      return "stopping: what is done is being written; Ctrl-C again stops at once";
+    if (holders.empty()) return "what is done is being written; Ctrl-C again stops at once";
     return fmt::format(
-        "stopping: waiting for {} leased documents and scores of {}, which have at most {} if "
+        "waiting for {} leased documents and scores of {}, which have at most {} if "
         "nothing comes; Ctrl-C again stops at once",
         progress.leased_documents, Join(holders, ", "), HumanSeconds(stall_timeout_s_));
   }

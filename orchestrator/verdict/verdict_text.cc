@@ -9,6 +9,17 @@
 namespace evald {
 namespace {
 
+// Notes, a line each, in lines that fit.
+std::string Fitting(const std::string& notes, size_t columns) {
+  if (columns == 0) return notes;
+  std::string text;
+  for (const std::string& note : Split(notes, '\n')) {
+    for (const std::string& line : Wrapped(note, columns, 2, true)) text += line + "\n";
+  }
+  if (!text.empty()) text.pop_back();  // that of the empty part after the last line feed
+  return text;
+}
+
 void AddMembers(const Json& groups, const std::string& group, std::set<std::string>* members) {
   const auto found = groups.find(group);
   if (found == groups.end() || !found->is_array()) return;
@@ -65,7 +76,7 @@ std::string ComparisonsText(const Verdict& verdict, const VerdictForm& form) {
   return TextTable(rows, {.right = {false, false, true, true, true, false, true, true, true, true},
                           .columns = form.columns,
                           .lead = 2}) +
-         notes + "\n";
+         Fitting(notes, form.columns) + "\n";
 }
 
 }  // namespace
@@ -74,10 +85,10 @@ std::string VerdictText(const Verdict& verdict, const VerdictForm& form) {
   std::string text;
   if (!verdict.comparisons.empty()) text += ComparisonsText(verdict, form);
   for (const std::string& metric : verdict.undirected) {
-    text += fmt::format(
-        "{}: not compared: higher_is_better of neither side says which value is "
-        "better\n",
-        metric);
+    text += Fitting(fmt::format("{}: not compared: higher_is_better of neither side says which "
+                                "value is better\n",
+                                metric),
+                    form.columns);
   }
   if (!verdict.other_versions.empty())
     text += fmt::format("other versions of tasks: {}\n", Join(verdict.other_versions, ", "));
@@ -93,8 +104,9 @@ std::string VerdictText(const Verdict& verdict, const VerdictForm& form) {
           fmt::format("{}: {}: {}\n", ToString(result.outcome), result.gate.name, result.cause);
   }
   text += TextTable(rows, {.right = {false, false, true, true, false}, .columns = form.columns});
-  return text + (causes.empty() ? "" : "\n" + causes) +
-         fmt::format("\nverdict: {}; {}\n", StatusWord(verdict.status), Summary(verdict));
+  return text + (causes.empty() ? "" : "\n" + Fitting(causes, form.columns)) +
+         Fitting(fmt::format("\nverdict: {}; {}\n", StatusWord(verdict.status), Summary(verdict)),
+                 form.columns);
 }
 
 }  // namespace evald
