@@ -94,7 +94,9 @@ class ForegroundRun {
     evaluation_->Start();
     Tick();
     loop_.Run();
-    display_.Finish(evaluation_->Progress());
+    ProgressSnapshot last = evaluation_->Progress();
+    if (!evaluation_->complete()) last.remaining_s = -1;  // nothing goes on
+    display_.Finish(last);
     finisher_.reset();
     files_.reset();
     RunOutcome outcome = EndRun(evaluation_->TakeEnding());
