@@ -80,8 +80,8 @@ void PrintTables(const std::vector<TaskCost>& costs, bool all) {
                                          .columns = OutputColumns()}));
     Print("\n");
   }
-  Print("Milliseconds and tokens are those of a document. The model is named by the hash of its\n");
-  Print("config.json. ");
+  Print("Milliseconds and tokens are those of a document. The hash of its config.json\n");
+  Print("names the model. ");
   if (all) return Print("Each row is a run, the newest first.\n");
   Print("Each row is the newest run of a task{}.\n",
         older > 0 ? fmt::format("; --all shows {} older", older) : "");
