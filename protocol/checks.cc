@@ -162,6 +162,7 @@ void Check(Want& want, const std::string& where) {
 void Check(Progress& progress, const std::string& where) {
   Attempt(where, progress.trial, progress.attempt);
   Count(where, "requests_done", progress.requests_done);
+  Count(where, "salvaged", progress.salvaged);
   Count(where, "tokens_in", progress.tokens_in);
   Count(where, "tokens_out", progress.tokens_out);
   Count(where, "engine_silent_ms", progress.engine_silent_ms);

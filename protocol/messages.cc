@@ -56,6 +56,7 @@ void Members(V& v, Progress& m) {
   v("oldest_seconds", m.oldest_seconds);
   v.Optional("pulled", m.pulled);
   v.Optional("to_pull", m.to_pull);
+  v.Optional("salvaged", m.salvaged);
 }
 
 template <typename V>

@@ -65,6 +65,8 @@ struct Progress {      ///< the heartbeat; sent at least once a second, also whe
   double oldest_seconds = 0;  ///< how long it has had that request
   int64_t pulled = 0;         ///< bytes of the checkpoint that is being loaded, if the engine tells
   int64_t to_pull = 0;        ///< bytes in all; 0: it loads nothing, or does not tell
+  /// Of requests_done, answered by an earlier attempt, in slices that are not done
+  int64_t salvaged = 0;
 };
 struct SliceDone {  ///< the file is complete under its final name
   int64_t trial = 0;

@@ -89,7 +89,9 @@ void OpenTrial::LoadMore(OpenSlice* slice) {
         const RequestKey key{request.doc_id, request.idx, request.repeat};
         if (slice->file->Expect(key, request.kind)) {
           ++slice->done;
+          ++slice->salvaged;
           ++progress_.requests_done;
+          ++progress_.salvaged;
         } else {
           slice->todo.push_back(request);
         }
@@ -165,7 +167,9 @@ void OpenTrial::Rewind() {
   for (OpenSlice& slice : slices_) {
     if (slice.taken) continue;
     progress_.requests_done -= slice.done;
+    progress_.salvaged -= slice.salvaged;
     slice.done = 0;
+    slice.salvaged = 0;
     slice.in_flight = 0;
     slice.todo.clear();
     slice.next_document = slice.spec.first;
@@ -194,6 +198,7 @@ std::optional<OpenTrial::Complete> OpenTrial::TakeComplete() {
   for (OpenSlice& slice : slices_) {
     if (slice.taken || !slice.fed() || slice.in_flight > 0) continue;
     slice.taken = true;
+    progress_.salvaged -= slice.salvaged;
     ++taken_;
     return Complete{slice.spec, std::move(slice.file), slice.device_seconds, slice.longest_seconds};
   }

@@ -113,6 +113,7 @@ class OpenTrial {
     int64_t next_document = 0;
     int64_t in_flight = 0;
     int64_t done = 0;
+    int64_t salvaged = 0;  // of these
     std::deque<Request> todo;
     double device_seconds = 0;
     double longest_seconds = 0;

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "evald/error.h"
+#include "metrics/sandbox/shown_output.h"
 
 namespace evald::sandbox {
 namespace {
@@ -28,6 +29,12 @@ std::string Detail(const ProgramReport& report) {
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   text.resize(end);
   return text;
+}
+
+/// What the program had printed when it failed.
+std::string Output(const ProgramReport& report) {
+  const size_t bytes = std::min<uint64_t>(report.output_bytes, kOutputBytes);
+  return ShownOutput(std::string_view(report.output, bytes), report.output_bytes);
 }
 
 std::string SecondsText(double seconds) {
@@ -80,6 +87,7 @@ ProgramOutcome Judge(const ProgramReport& report, const ProgramRequest& request,
                      strsignal(WTERMSIG(status)) + ")";
   } else if (report.detail_bytes > 0) {
     outcome.detail = Detail(report);
+    outcome.output = Output(report);
   } else {
     outcome.detail = "failed: ended with exit status " + std::to_string(WEXITSTATUS(status)) +
                      " before the tests did";

@@ -38,6 +38,9 @@ struct ProgramOutcome {
   std::string
       detail;  ///< "passed", "failed: AssertionError: ...", "timed out" ...; at most 500 bytes
   double cpu_seconds = 0;
+  /// If it did not pass: the beginning and the end of its standard output, as far as that was kept
+  /// (ShownOutput). A Python function that is ended at a limit leaves none.
+  std::string output = {};
 };
 
 /// A file of a program. The path is relative, without "..".

@@ -13,13 +13,15 @@
 
 namespace evald::sandbox {
 
-inline constexpr uint32_t kWireMagic = 0x65765304;
+inline constexpr uint32_t kWireMagic = 0x65765305;
 inline constexpr int kControlFd = 3;  ///< the zygote's end of the control socket
 inline constexpr int kReportFd = 4;   ///< set-up failures; closed by a successful exec
 inline constexpr int kGuestFd = 5;    ///< unsafe mode only: the guest library
 inline constexpr int kProcFd = 6;     ///< the host's /proc, if it can be opened
 inline constexpr uint32_t kNonceBytes = 16;
 inline constexpr uint32_t kDetailBytes = 500;
+/// Of the standard output of a program that failed: the first and the last of it, half each
+inline constexpr uint32_t kOutputBytes = 2048;
 inline constexpr uint32_t kStepBytes = 160;
 inline constexpr uint64_t kSourceBytesMax = 64ull << 20;
 inline constexpr uint32_t kFilterInstructionsMax = 4096;  ///< BPF_MAXINSNS
@@ -75,6 +77,8 @@ struct ProgramReport {
   uint32_t detail_bytes;
   /// "failed: ..." in the words of the program's interpreter; untrusted
   char detail[kDetailBytes];
+  uint64_t output_bytes;  ///< of its whole output; untrusted, as `output` is
+  char output[kOutputBytes];
   char setup_step[kStepBytes];
 };
 

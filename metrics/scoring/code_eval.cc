@@ -1,9 +1,14 @@
 #include "metrics/scoring/code_eval.h"
 
+#include <utility>
+
 #include "evald/error.h"
 
 namespace evald {
 namespace {
+
+// Of all programs of a document; further outputs are left out.
+constexpr size_t kOutputsBytesMax = 64 << 10;
 
 const char* StatusName(ProgramStatus status) {
   switch (status) {
@@ -24,12 +29,19 @@ const char* StatusName(ProgramStatus status) {
 CodeEval JudgeCandidates(const std::vector<std::string>& candidates,
                          const std::function<ProgramOutcome(const std::string&)>& judge) {
   CodeEval result;
+  size_t output_left = kOutputsBytesMax;
   for (const std::string& candidate : candidates) {
     const ProgramOutcome outcome = judge(candidate);
     ++result.total;
     if (outcome.status == ProgramStatus::kPassed) ++result.passed;
     // The program's time is left out: equal work must give equal bytes.
-    result.detail.push_back({{"status", StatusName(outcome.status)}, {"detail", outcome.detail}});
+    Json account = {{"status", StatusName(outcome.status)}, {"detail", outcome.detail}};
+    const bool shown = outcome.status != ProgramStatus::kPassed && !outcome.output.empty();
+    if (shown && outcome.output.size() <= output_left) {
+      output_left -= outcome.output.size();
+      account["output"] = outcome.output;
+    }
+    result.detail.push_back(std::move(account));
   }
   return result;
 }

@@ -13,7 +13,9 @@ namespace evald {
 struct CodeEval {
   int64_t total = 0;
   int64_t passed = 0;
-  Json detail = Json::array();  ///< one {"status", "detail"} per program, in order
+  /// One {"status", "detail"} per program, in order. With "output" if the program did not pass and
+  /// had printed something.
+  Json detail = Json::array();
 };
 
 /// Has each candidate judged, in order.

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/sandbox/program_files.h"
+#include "metrics/sandbox/shown_output.h"
 #include "metrics/scoring/interpreter_tests.h"
 #include "metrics/scoring/output_match.h"
 #include "metrics/scoring/python_program.h"
@@ -54,6 +55,7 @@ ProgramOutcome RunCase(BuiltProgram* program, const TestCase& test) {
   const std::string& expected = test.expected.get_ref<const std::string&>();
   const uint64_t most = 2 * expected.size() + (1 << 20);
   BuiltProgram::RunResult run = program->Run(test.input.get_ref<const std::string&>(), most, true);
+  run.outcome.output = sandbox::ShownOutput(run.output);
   if (run.outcome.status != ProgramStatus::kPassed) return run.outcome;
   std::string why;
   if (!SameOutput(ReplaceInvalidUtf8(run.output), expected, &why)) {
@@ -155,7 +157,12 @@ ProgramOutcome RunApart(CodeRunner* runner, const ProgramRule& rule, const Progr
   const std::unique_ptr<BuiltProgram> program = runner->Build(sources, &outcome);
   if (program == nullptr) return outcome;
   if (!rule.unittest.empty()) return RunCall(program.get(), {});
-  if (rule.cases.empty()) return program->Run("", kIgnoredOutputBytes, false).outcome;
+  if (rule.cases.empty()) {
+    const BuiltProgram::RunResult run = program->Run("", kIgnoredOutputBytes, false);
+    outcome = run.outcome;
+    outcome.output = sandbox::ShownOutput(run.output);
+    return outcome;
+  }
   return RunCases(program.get(), tests, first);
 }
 

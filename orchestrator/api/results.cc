@@ -1,5 +1,8 @@
 // The files of a run's folder: results, samples, timeline, verdict, report.
+#include <fcntl.h>
 #include <fmt/format.h>
+
+#include <cerrno>
 
 #include "base/hash.h"
 #include "base/jsonl.h"
@@ -99,26 +102,56 @@ std::optional<std::string> TaskOf(const Json& run, const std::string& task) {
   return std::nullopt;
 }
 
+// A file of samples. `so_far` is null for those of a finished task.
+struct SamplesFile {
+  std::shared_ptr<const RunFile> file;
+  Json so_far;
+};
+
+// The samples file of a finished task; its `file` is null if there is none.
+SamplesFile OpenSamples(const Context& context, const Json& run, const std::string& task) {
+  SamplesFile found;
+  auto file = std::make_shared<RunFile>(
+      OpenRunFile(DirectoryOf(context, run), fmt::format("samples_{}.jsonl", FolderNameOf(task))));
+  if (file->fd) found.file = std::move(file);
+  return found;
+}
+
+SamplesFile FileOf(const SamplesSoFar& samples) {
+  UniqueFd own(::fcntl(samples.file.get(), F_DUPFD_CLOEXEC, 0));
+  if (!own) ThrowErrno("samples", "opening", errno);
+  return {std::make_shared<RunFile>(RunFileOf(std::move(own))),
+          {{"scored", samples.scored}, {"documents", samples.documents}}};
+}
+
+ProblemError NoSamplesYet(const Json& run, const std::string& task) {
+  return ProblemError({409, "not-yet",
+                       fmt::format("no document of the task '{}' is scored yet; the run is {}",
+                                   task, run.value("state", "unknown"))});
+}
+
 // One request for a page of samples, step by step.
 class SamplesWork {
  public:
   SamplesWork(const Context& context, Json run, std::string task, SampleQuery query,
-              Responder answer)
+              SamplesFile samples, Responder answer)
       : context_(context),
         run_(std::move(run)),
         task_(std::move(task)),
         query_(std::move(query)),
+        file_(std::move(samples.file)),
+        so_far_(std::move(samples.so_far)),
         answer_(std::move(answer)) {}
 
   std::optional<Response> Step() {
-    if (!file_) Open();
     const Stopped stopped = [this] { return !answer_.wanted(); };
     const auto index = context_.samples->Index(*file_, query_, stopped);
     if (!index) return std::nullopt;
     if (query_.marks) return Marks(*index);
     auto text = std::make_shared<PiecedText>(file_);
-    text->Add(fmt::format("{{\"run\":{},\"task\":{},\"total\":{},\"samples\":[",
-                          ToLine(run_.at("id")), ToLine(Json(task_)), index->lines()));
+    text->Add(fmt::format("{{\"run\":{},\"task\":{},\"total\":{},\"so_far\":{},\"samples\":[",
+                          ToLine(run_.at("id")), ToLine(Json(task_)), index->lines(),
+                          ToLine(so_far_)));
     const SamplePage page = AddPage(*index, *file_, query_, stopped, text.get());
     const Json next = page.next ? Json(std::to_string(*page.next)) : Json();
     text->Add(fmt::format("],\"next\":{}}}\n", ToLine(next)));
@@ -137,18 +170,8 @@ class SamplesWork {
     Json page = MarksPage(index, query_);
     page["run"] = run_.at("id");
     page["task"] = task_;
+    page["so_far"] = so_far_;
     return JsonAnswer(200, page);
-  }
-
-  void Open() {
-    auto file = std::make_shared<RunFile>(OpenRunFile(
-        DirectoryOf(context_, run_), fmt::format("samples_{}.jsonl", FolderNameOf(task_))));
-    if (!file->fd) {
-      throw ProblemError({409, "not-yet",
-                          fmt::format("the task '{}' has no samples yet; the run is {}", task_,
-                                      run_.value("state", "unknown"))});
-    }
-    file_ = std::move(file);
   }
 
   std::string Tag() const {
@@ -162,8 +185,9 @@ class SamplesWork {
   const Json run_;
   const std::string task_;
   const SampleQuery query_;
+  const std::shared_ptr<const RunFile> file_;
+  const Json so_far_;
   const Responder answer_;
-  std::shared_ptr<const RunFile> file_;
 };
 
 SampleQuery SamplesAsked(QueryReader* reader) {
@@ -190,8 +214,28 @@ void AnswerSamples(const Context& context, const RequestPtr& request, const Resp
   const Json run = FindRun(context, *request);
   const std::optional<std::string> task = TaskOf(run, request->parameters.at("task"));
   if (!task) throw ProblemError({404, "not-found", "the run has no such task"});
-  const auto work = std::make_shared<SamplesWork>(context, run, *task, query, answer);
-  InBackground(context, request->principal.name, answer, [work] { return work->Step(); });
+  const auto work_on = [&context, run, task = *task, query, answer,
+                        user = request->principal.name](SamplesFile samples) {
+    if (!samples.file) throw NoSamplesYet(run, task);
+    const auto work = std::make_shared<SamplesWork>(context, run, task, query, samples, answer);
+    InBackground(context, user, answer, [work] { return work->Step(); });
+  };
+  const SamplesFile finished = OpenSamples(context, run, *task);
+  if (finished.file) return work_on(finished);
+  // Further pages come from the file of the first.
+  const bool renew = query.cursor == 0;
+  context.service->Samples(
+      run.at("id").get<std::string>(), *task, renew,
+      [=, &context, task = *task](Answer<std::shared_ptr<const SamplesSoFar>> result) {
+        try {
+          const auto* samples = std::get_if<std::shared_ptr<const SamplesSoFar>>(&result);
+          if (samples == nullptr) throw std::get<Error>(result);
+          // The task may be finished by now.
+          work_on(*samples ? FileOf(**samples) : OpenSamples(context, run, task));
+        } catch (const std::exception& error) {
+          answer(AnswerFor(error));
+        }
+      });
 }
 
 }  // namespace

@@ -5,8 +5,28 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace evald::api {
+
+namespace {
+
+void Describe(const struct stat& info, RunFile* file) {
+  file->bytes = static_cast<uint64_t>(info.st_size);
+  file->version = fmt::format("{:x}-{:x}-{:x}-{:x}.{:x}", info.st_dev, info.st_ino, info.st_size,
+                              info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+}
+
+}  // namespace
+
+RunFile RunFileOf(UniqueFd fd) {
+  RunFile file;
+  file.fd = std::move(fd);
+  struct stat info{};
+  if (::fstat(file.fd.get(), &info) != 0) ThrowErrno("a run's file", "looking at", errno);
+  Describe(info, &file);
+  return file;
+}
 
 RunFile OpenRunFile(const std::filesystem::path& directory, const std::string& name) {
   RunFile file;
@@ -25,9 +45,7 @@ RunFile OpenRunFile(const std::filesystem::path& directory, const std::string& n
     file.fd.reset();
     return file;
   }
-  file.bytes = static_cast<uint64_t>(info.st_size);
-  file.version = fmt::format("{:x}-{:x}-{:x}-{:x}.{:x}", info.st_dev, info.st_ino, info.st_size,
-                             info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+  Describe(info, &file);
   return file;
 }
 

@@ -7,6 +7,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/cli/terminal.h"
 #include "orchestrator/cli/verdict_flags.h"
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/verdict/verdict.h"
@@ -20,6 +21,7 @@ struct CompareFlags {
   std::string candidate;
   VerdictOptions verdict;
   bool other_versions = false;
+  bool all = false;
 };
 
 // Says that tasks of other versions are not compared, which the table alone would say row by row.
@@ -44,6 +46,8 @@ ExitStatus Compare(const Common& common, const CompareFlags& flags) {
   const bool compares_all = request.policy.other_versions;
   request.candidate = flags.candidate;
   request.page = !flags.verdict.html.empty();
+  request.columns = OutputColumns();
+  request.folded = !flags.all;
   const Judgement judgement =
       Preparer(common.binaries).Judge(InputOf(std::move(request), ReadRoots(), LimitsConfig()));
   WriteReports(flags.verdict, judgement, {});
@@ -86,6 +90,7 @@ void AddCompare(Command app, const Common* common, Action* action) {
       .Required()
       .ExistingPath();
   AddVerdictFlags(command, &flags->verdict);
+  command.AddFlag("--all", &flags->all, "Also show each task of a group");
   command.AddFlag("--other-versions", &flags->other_versions,
                   "Also compare tasks whose versions differ between the two sides");
   command.Footer(

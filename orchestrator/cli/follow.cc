@@ -10,6 +10,7 @@
 #include "base/random_id.h"
 #include "base/text.h"
 #include "orchestrator/cli/run_text.h"
+#include "orchestrator/cli/terminal.h"
 #include "orchestrator/report/progress.h"
 
 namespace evald::cli {
@@ -72,7 +73,8 @@ ExitStatus PrintRun(const Json& run, const Common& common) {
   if (common.json) {
     PrintJson(run);
   } else {
-    for (const std::string& line : RunDetails(run)) Print("{}\n", line);
+    for (const std::string& line : RunDetails(run, {.columns = OutputColumns()}))
+      Print("{}\n", line);
   }
   return StatusOfRun(run);
 }

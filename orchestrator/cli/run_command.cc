@@ -9,6 +9,7 @@
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/follow.h"
 #include "orchestrator/cli/run_text.h"
+#include "orchestrator/cli/terminal.h"
 #include "orchestrator/cli/verdict_flags.h"
 #include "orchestrator/cli/wanted.h"
 #include "orchestrator/config/sections.h"
@@ -46,6 +47,7 @@ Judgement JudgeOutcome(const EvalConfig& config, const RunOutcome& outcome, bool
   request.results = outcome.results.is_null() ? Json::object() : outcome.results;
   request.run_status = outcome.status;
   request.problems = outcome.problems;
+  request.columns = OutputColumns();
   request.page = page || outcome.status == ExitStatus::kDone;
   return preparer.JudgeOrSayWhy(InputOf(std::move(request), config.roots, config.limits));
 }

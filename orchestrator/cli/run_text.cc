@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "http_server/target.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/cli/run_tasks.h"
+#include "orchestrator/report/text_table.h"
 
 namespace evald::cli {
 namespace {
@@ -32,18 +34,55 @@ std::string Remaining(const Json& run) {
   return seconds.is_number() ? HumanSeconds(seconds.get<double>()) : "-";
 }
 
-// Cuts text to terminal cells, counted as code points.
-std::string Cut(const std::string& text, size_t length) {
-  if (CodePoints(text) <= length) return text;
-  size_t bytes = 0;
-  for (size_t seen = 0; bytes < text.size(); ++bytes) {
-    if ((text[bytes] & 0xC0) != 0x80 && ++seen > length - 1) break;
-  }
-  return text.substr(0, bytes) + "…";
-}
-
 std::string Pad(const std::string& text, size_t width) {
   return text + std::string(width - std::min(width, CodePoints(text)), ' ');
+}
+
+// Without SCORES.
+std::vector<std::string> CellsOf(const Json& run) {
+  return {TextOf(run, "id"),  TextOf(run, "name"), TextOf(run, "state"),
+          Percent(run),       Remaining(run),      std::to_string(NumberOf(run, "priority")),
+          TextOf(run, "user")};
+}
+
+// The cells that a form of the table has. `name`: columns of the name; 0: no name.
+std::vector<std::string> FormedRow(std::vector<std::string> cells, size_t name, bool priority,
+                                   bool user) {
+  if (!user) cells.erase(cells.begin() + 6);
+  if (!priority) cells.erase(cells.begin() + 5);
+  if (name == 0) {
+    cells.erase(cells.begin() + 1);
+  } else {
+    cells[1] = CutToColumns(cells[1], name);
+  }
+  return cells;
+}
+
+std::vector<std::string> TaskLines(const Json& run, const DetailsForm& form) {
+  const std::vector<TaskRow> rows = TaskRows(run, form.all);
+  std::vector<std::string> counts;
+  size_t name = 0, count = 0, headline = 0;
+  for (const TaskRow& row : rows) {
+    counts.push_back(fmt::format("{}/{}", row.scored, row.documents));
+    name = std::max(name, 2 * row.depth + CodePoints(row.name));
+    count = std::max(count, counts.back().size());
+    headline = std::max(headline, CodePoints(row.headline));
+  }
+  const size_t beside = 2 + 2 + count + 2 + headline;
+  name = std::clamp<size_t>(name, 8,
+                            std::max<size_t>(8, form.columns - std::min(form.columns, beside)));
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string indented = std::string(2 * rows[i].depth, ' ') + rows[i].name;
+    std::string line = fmt::format("  {}  {:>{}}  {}", Pad(CutToColumns(indented, name), name),
+                                   counts[i], count, rows[i].headline);
+    while (line.ends_with(' ')) line.pop_back();
+    lines.push_back(CutToColumns(line, form.columns));
+  }
+  const auto groups =
+      std::count_if(rows.begin(), rows.end(), [](const TaskRow& r) { return r.group; });
+  if (groups > 0 && !form.all) lines.emplace_back("  (--all shows the tasks of groups)");
+  return lines;
 }
 
 }  // namespace
@@ -57,16 +96,25 @@ std::string TextOf(const Json& object, const char* name) {
   return found == object.end() || !found->is_string() ? "" : ForTerminal(found->get<std::string>());
 }
 
-std::string ScoreText(const Json& run) {
+std::string ScoreText(const Json& run, size_t columns) {
+  const std::vector<std::string> hidden = NamesUnderScoredGroups(run);
   std::vector<std::string> parts;
   for (const auto& [task, score] : run.at("scores").items()) {
+    if (std::find(hidden.begin(), hidden.end(), task) != hidden.end()) continue;
     const Json value = score.is_object() ? score.value("value", Json()) : Json();
     if (value.is_number())
       parts.push_back(fmt::format("{} {:.4f}", ForTerminal(task), value.get<double>()));
     else if (value.is_string())  // "nan", "inf" or "-inf"
       parts.push_back(fmt::format("{} {}", ForTerminal(task), TextOf(score, "value")));
   }
-  return Join(parts, ", ");
+  std::string text = Join(parts, ", ");
+  for (size_t shown = parts.size(); CodePoints(text) > columns && shown-- > 0;) {
+    const std::vector<std::string> first(parts.begin(),
+                                         parts.begin() + static_cast<ptrdiff_t>(shown));
+    text = shown == 0 ? fmt::format("{} scores", parts.size())
+                      : fmt::format("{} and {} more", Join(first, ", "), parts.size() - shown);
+  }
+  return text;
 }
 
 void PrintJson(const Json& value) {
@@ -105,23 +153,39 @@ ProgressSnapshot SnapshotOf(const Json& progress) {
 }
 
 std::vector<std::string> RunTable(const Json& runs, size_t columns) {
-  std::vector<std::vector<std::string>> rows = {
-      {"RUN", "NAME", "STATE", "SCORED", "LEFT", "PRIO", "USER", "SCORES"}};
-  for (const Json& run : runs) {
-    rows.push_back({TextOf(run, "id"), Cut(TextOf(run, "name"), kNameCells), TextOf(run, "state"),
-                    Percent(run), Remaining(run), std::to_string(NumberOf(run, "priority")),
-                    TextOf(run, "user"), ScoreText(run)});
-  }
-  std::vector<size_t> widths(rows[0].size());
-  for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], CodePoints(row[i]));
+  // What may be left out, the first that leaves room for scores
+  struct Form {
+    size_t name;
+    bool priority, user;
+  };
+  constexpr size_t kScoreCells = 24;
+  constexpr Form kForms[] = {
+      {kNameCells, true, true}, {20, true, true}, {20, true, false}, {20, false, false}, {}};
+  size_t longest = 0;
+  for (const Json& run : runs) longest = std::max(longest, CodePoints(ScoreText(run)));
+  std::vector<std::vector<std::string>> rows;
+  std::vector<size_t> widths;
+  for (const Form& form : kForms) {
+    rows = {FormedRow({"RUN", "NAME", "STATE", "SCORED", "LEFT", "PRIO", "USER"}, form.name,
+                      form.priority, form.user)};
+    for (const Json& run : runs)
+      rows.push_back(FormedRow(CellsOf(run), form.name, form.priority, form.user));
+    widths.assign(rows[0].size(), 0);
+    size_t used = 0;
+    for (size_t i = 0; i < widths.size(); ++i) {
+      for (const auto& row : rows) widths[i] = std::max(widths[i], CodePoints(row[i]));
+      used += widths[i] + 2;
+    }
+    if (used + std::min(longest, kScoreCells) <= columns) break;
   }
   std::vector<std::string> lines;
-  for (const auto& row : rows) {
+  for (size_t r = 0; r < rows.size(); ++r) {
     std::string line;
-    for (size_t i = 0; i < row.size(); ++i) line += Pad(row[i], widths[i]) + "  ";
+    for (size_t i = 0; i < widths.size(); ++i) line += Pad(rows[r][i], widths[i]) + "  ";
+    const size_t room = columns - std::min(columns, CodePoints(line));
+    line += r == 0 ? "SCORES" : ScoreText(runs[r - 1], room);
     while (line.ends_with(' ')) line.pop_back();
-    lines.push_back(Cut(line, columns));
+    lines.push_back(CutToColumns(line, columns));
   }
   return lines;
 }
@@ -139,10 +203,13 @@ std::vector<std::string> SetAsideLines(const Json& hosts) {
   return lines;
 }
 
-std::vector<std::string> RunDetails(const Json& run) {
+std::vector<std::string> RunDetails(const Json& run, const DetailsForm& form) {
   std::vector<std::string> lines = {fmt::format("{}  {}", TextOf(run, "id"), TextOf(run, "state"))};
   const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) lines.push_back(fmt::format("  {:<12} {}", name, value));
+    if (value.empty()) return;
+    for (std::string& line :
+         Wrapped(fmt::format("  {:<12} {}", name, value), form.columns, 15, form.whole_words))
+      lines.push_back(std::move(line));
   };
   add("name", TextOf(run, "name"));
   add("checkpoint", TextOf(run, "checkpoint"));
@@ -155,11 +222,7 @@ std::vector<std::string> RunDetails(const Json& run) {
                   ? HumanSeconds(run.at("progress").value("elapsed_seconds", 0.0))
                   : "");
   add("scored", IsOver(TextOf(run, "state")) ? "" : Percent(run) + ", left " + Remaining(run));
-  for (const Json& task : run.at("progress").at("tasks")) {
-    lines.push_back(fmt::format("  {:<34} {:>7}/{:<7} {}", TextOf(task, "task"),
-                                NumberOf(task, "scored"), NumberOf(task, "documents"),
-                                TextOf(task, "headline")));
-  }
+  for (std::string& line : TaskLines(run, form)) lines.push_back(std::move(line));
   add("verdict", TextOf(run, "verdict"));
   for (const Json& problem : run.at("problems"))
     add("problem", ForTerminal(problem.get<std::string>()));

@@ -1,6 +1,4 @@
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <thread>
@@ -9,6 +7,8 @@
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/client.h"
 #include "orchestrator/cli/run_text.h"
+#include "orchestrator/cli/terminal.h"
+#include "orchestrator/report/text_table.h"
 
 namespace evald::cli {
 namespace {
@@ -16,16 +16,10 @@ namespace {
 struct StatusFlags {
   std::string run;
   bool once = false;
+  bool all = false;
   int limit = 20;
   ClientFlags client;
 };
-
-winsize TerminalSize() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-    size.ws_col = 100, size.ws_row = 40;
-  return size;
-}
 
 // The hosts, for their devices that are set aside.
 Json FetchHosts(Client* client, const StatusFlags& flags) {
@@ -39,12 +33,17 @@ Json Fetch(Client* client, const StatusFlags& flags) {
                            : client->Get(RunPath(flags.run));
 }
 
-std::vector<std::string> Lines(const Json& found, const Json& hosts, const StatusFlags& flags,
-                               size_t columns) {
-  if (!flags.run.empty()) return RunDetails(found);
+std::vector<std::string> Lines(const Json& found, const Json& hosts, const StatusFlags& flags) {
+  const size_t columns = OutputColumns();
+  const bool whole_words = !IsTerminal();
+  if (!flags.run.empty())
+    return RunDetails(found, {.columns = columns, .all = flags.all, .whole_words = whole_words});
   std::vector<std::string> lines = {"No runs yet."};
   if (!found.at("runs").empty()) lines = RunTable(found.at("runs"), columns);
-  for (std::string& line : SetAsideLines(hosts)) lines.push_back(std::move(line));
+  for (const std::string& said : SetAsideLines(hosts)) {
+    for (std::string& line : Wrapped(said, columns, 2, whole_words))
+      lines.push_back(std::move(line));
+  }
   return lines;
 }
 
@@ -52,22 +51,24 @@ std::vector<std::string> Lines(const Json& found, const Json& hosts, const Statu
 void Live(Client* client, const StatusFlags& flags) {
   for (size_t drawn = 0;;) {
     const Json found = Fetch(client, flags);
-    const winsize size = TerminalSize();
-    std::vector<std::string> lines = Lines(found, FetchHosts(client, flags), flags, size.ws_col);
-    if (lines.size() + 1 > size.ws_row) lines.resize(std::max<size_t>(1, size.ws_row - 1u));
+    std::vector<std::string> lines = Lines(found, FetchHosts(client, flags), flags);
+    const bool over = !flags.run.empty() && IsOver(found.at("state").get<std::string>());
+    // What is redrawn must fit; the last lines may pass by.
+    const size_t rows = OutputRows();
+    if (!over && lines.size() + 1 > rows) lines.resize(std::max<size_t>(1, rows - 1));
     std::string screen = drawn == 0 ? "" : fmt::format("\x1b[{}A\x1b[J", drawn);
     for (const std::string& line : lines) screen += line + "\n";
     fmt::print("{}", screen);
     std::fflush(stdout);
     drawn = lines.size();
-    if (!flags.run.empty() && IsOver(found.at("state").get<std::string>())) return;
+    if (over) return;
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }
 
 ExitStatus Status(const Common& common, const StatusFlags& flags) {
   Client client(ReadClientFlags(flags.client));
-  if (!common.json && !flags.once && ::isatty(STDOUT_FILENO) == 1) {
+  if (!common.json && !flags.once && IsTerminal()) {
     Live(&client, flags);
     return ExitStatus::kDone;
   }
@@ -75,8 +76,7 @@ ExitStatus Status(const Common& common, const StatusFlags& flags) {
   if (common.json) {
     PrintJson(found);
   } else {
-    constexpr size_t kUnlimited = 10'000;
-    for (const std::string& line : Lines(found, FetchHosts(&client, flags), flags, kUnlimited))
+    for (const std::string& line : Lines(found, FetchHosts(&client, flags), flags))
       Print("{}\n", line);
   }
   return ExitStatus::kDone;
@@ -89,6 +89,7 @@ void AddStatus(Command app, const Common* common, Action* action) {
   Command command = app.AddCommand("status", "Show a service's runs; a live table on a terminal");
   command.AddOption("run", &flags->run, "Only this one, in detail");
   command.AddFlag("--once", &flags->once, "Show it once and end");
+  command.AddFlag("--all", &flags->all, "With a run: each task of a group");
   command.AddOption("--limit", &flags->limit, "How many of the newest runs").Within(1, 200);
   AddClientFlags(command, &flags->client);
   command.Footer(

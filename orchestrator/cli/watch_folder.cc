@@ -9,6 +9,8 @@
 #include "base/print.h"
 #include "http_server/target.h"
 #include "orchestrator/cli/run_text.h"
+#include "orchestrator/cli/terminal.h"
+#include "orchestrator/report/text_table.h"
 
 namespace evald::cli {
 namespace {
@@ -70,6 +72,10 @@ class Teller {
   const Common& common_;
   std::map<std::string, std::string> runs_;  // run -> checkpoint
 };
+
+void PrintWrapped(const std::string& text) {
+  for (const std::string& line : Wrapped(text, OutputColumns(), 4, true)) Print("{}\n", line);
+}
 
 std::string Policy(const Json& watch) {
   return watch.at("every").is_number() ? fmt::format("every-{}", watch.at("every").get<int64_t>())
@@ -134,13 +140,15 @@ ExitStatus ListWatches(Client* client, const Common& common) {
   if (found.at("watches").empty())
     Print("No watches. 'evald watch --checkpoints DIR eval.yaml' adds one.\n");
   for (const Json& watch : found.at("watches")) {
-    Print("{}  {}  {}{}\n", TextOf(watch, "id"), TextOf(watch, "checkpoints"), Policy(watch),
-          watch.at("configured").get<bool>() ? "  (of the service's configuration)" : "");
+    PrintWrapped(fmt::format(
+        "{}  {}  {}{}", TextOf(watch, "id"), TextOf(watch, "checkpoints"), Policy(watch),
+        watch.at("configured").get<bool>() ? "  (of the service's configuration)" : ""));
     for (const Json& note : watch.at("recent")) {
-      Print("  {}  {} {}{}\n", TextOf(note, "checkpoint"), TextOf(note, "decision"),
-            TextOf(note, "run"), TextOf(note, "detail"));
+      PrintWrapped(fmt::format("  {}  {} {}{}", TextOf(note, "checkpoint"),
+                               TextOf(note, "decision"), TextOf(note, "run"),
+                               TextOf(note, "detail")));
     }
-    if (!TextOf(watch, "problem").empty()) Print("  {}\n", TextOf(watch, "problem"));
+    if (!TextOf(watch, "problem").empty()) PrintWrapped("  " + TextOf(watch, "problem"));
   }
   return ExitStatus::kDone;
 }

@@ -93,7 +93,9 @@ Json JudgeToJson(const JudgeRequest& request) {
           {"results", request.results},
           {"run_status", static_cast<int>(request.run_status)},
           {"problems", request.problems},
-          {"page", request.page}};
+          {"page", request.page},
+          {"columns", request.columns},
+          {"folded", request.folded}};
 }
 
 JudgeRequest JudgeFromJson(const Json& json) {
@@ -104,6 +106,8 @@ JudgeRequest JudgeFromJson(const Json& json) {
   request.run_status = static_cast<ExitStatus>(Field<int>(json, "run_status", kInputName));
   request.problems = Field<std::vector<std::string>>(json, "problems", kInputName);
   request.page = Field<bool>(json, "page", kInputName);
+  request.columns = Field<uint64_t>(json, "columns", kInputName);
+  request.folded = Field<bool>(json, "folded", kInputName);
   return request;
 }
 

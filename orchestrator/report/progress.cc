@@ -11,17 +11,19 @@
 
 #include "base/print.h"
 #include "base/text.h"
+#include "orchestrator/report/text_table.h"
 
 namespace evald {
 namespace {
 
-constexpr int kBarCells = 24;
+// Terminals of fewer columns have shorter bars.
+constexpr int kWideColumns = 104;
 constexpr double kLineEverySeconds = 5;
 
-std::string Bar(double share) {
-  const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * kBarCells);
+std::string Bar(double share, int cells) {
+  const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * cells);
   std::string bar;
-  for (int i = 0; i < kBarCells; ++i) bar += i < filled ? "━" : "╌";
+  for (int i = 0; i < cells; ++i) bar += i < filled ? "━" : "╌";
   return bar;
 }
 
@@ -38,34 +40,25 @@ double ShareOf(const PhaseProgress& phase) {
   return phase.total == 0 ? 0 : static_cast<double>(phase.done) / static_cast<double>(phase.total);
 }
 
-// Cuts text to `columns` code points. Characters that a terminal would obey are spelled out.
+// Cuts text to `columns`. Characters that a terminal would obey are spelled out.
 std::string Fit(const std::string& text, int columns) {
-  const std::string line = PrintableLine(text);
-  if (static_cast<int>(CodePoints(line)) <= columns) return line;
-  std::string cut;
-  int cells = 0;
-  for (size_t i = 0; i < line.size();) {
-    size_t next = i + 1;
-    while (next < line.size() && (static_cast<unsigned char>(line[next]) & 0xC0) == 0x80) ++next;
-    if (++cells >= columns) break;
-    cut += line.substr(i, next - i);
-    i = next;
-  }
-  return cut + "…";
+  return CutToColumns(PrintableLine(text), static_cast<size_t>(columns));
 }
 
-std::string TaskLine(const TaskProgress& task) {
+std::string TaskLine(const TaskProgress& task, int columns) {
   const double share = task.documents == 0 ? 0
                                            : static_cast<double>(task.generated + task.scored) /
                                                  static_cast<double>(2 * task.documents);
-  return fmt::format("    {:<26} {} {:>6} generated {:>6} scored of {}  {}", Fit(task.name, 26),
-                     Bar(share), task.generated, task.scored, task.documents, task.headline);
+  const bool wide = columns >= kWideColumns;
+  return fmt::format("    {:<{}} {} {:>5} generated {:>5} scored of {}  {}",
+                     Fit(task.name, wide ? 30 : 24), wide ? 30 : 24, Bar(share, wide ? 24 : 10),
+                     task.generated, task.scored, task.documents, task.headline);
 }
 
 // What is being waited for, and how long that may take yet.
 std::string Notice(const ProgressSnapshot& snapshot) {
-  if (snapshot.notice_s < 0) return snapshot.notice;
-  return fmt::format("{} (about {} more)", snapshot.notice, HumanSeconds(snapshot.notice_s));
+  if (snapshot.notice_s < 0) return "stopping: " + snapshot.notice;
+  return fmt::format("stopping in about {}: {}", HumanSeconds(snapshot.notice_s), snapshot.notice);
 }
 
 }  // namespace
@@ -73,8 +66,9 @@ std::string Notice(const ProgressSnapshot& snapshot) {
 std::vector<std::string> RenderProgress(const ProgressSnapshot& snapshot, int columns, int rows) {
   std::vector<std::string> lines;
   for (const PhaseProgress& phase : snapshot.phases) {
-    lines.push_back(Fit(fmt::format("  {:<10} {} {:>20}  {}", phase.name, Bar(ShareOf(phase)),
-                                    Count(phase), phase.note),
+    const int cells = columns >= kWideColumns ? 24 : 14;
+    lines.push_back(Fit(fmt::format("  {:<10} {} {:>20}  {}", phase.name,
+                                    Bar(ShareOf(phase), cells), Count(phase), phase.note),
                         columns));
   }
   // Tasks under way have a line each; finished and waiting tasks are only counted.
@@ -89,21 +83,38 @@ std::vector<std::string> RenderProgress(const ProgressSnapshot& snapshot, int co
       active.push_back(&task);
     }
   }
-  const int below = snapshot.notice.empty() ? 2 : 3;
+  std::vector<std::string> last;
+  std::string time = fmt::format("  {} elapsed", HumanSeconds(snapshot.elapsed_s));
+  if (snapshot.remaining_s >= 0 && snapshot.notice.empty())
+    time += fmt::format(", about {} left", HumanSeconds(snapshot.remaining_s));
+  if (!snapshot.tasks.empty()) {
+    time += fmt::format("; tasks: {} done, {} under way, {} waiting", done, active.size(), waiting);
+  }
+  last.push_back(Fit(time, columns));
+  if (!snapshot.notice.empty()) {
+    const std::string notice = PrintableLine(Notice(snapshot));
+    for (const std::string& line :
+         Wrapped("  " + notice, static_cast<size_t>(std::max(columns, 8)), 2))
+      last.push_back(Fit(line, columns));
+  }
+  const int below = static_cast<int>(last.size()) + 1;
   const size_t room =
       static_cast<size_t>(std::max(0, rows - static_cast<int>(lines.size()) - below));
   for (size_t i = 0; i < std::min(room, active.size()); ++i) {
-    lines.push_back(Fit(TaskLine(*active[i]), columns));
+    lines.push_back(Fit(TaskLine(*active[i], columns), columns));
   }
-  std::string last = fmt::format("  {} elapsed", HumanSeconds(snapshot.elapsed_s));
-  if (snapshot.remaining_s >= 0 && snapshot.notice.empty())
-    last += fmt::format(", about {} left", HumanSeconds(snapshot.remaining_s));
-  if (!snapshot.tasks.empty()) {
-    last += fmt::format("; tasks: {} done, {} under way, {} waiting", done, active.size(), waiting);
-  }
-  lines.push_back(Fit(last, columns));
-  if (!snapshot.notice.empty()) lines.push_back(Fit("  " + Notice(snapshot), columns));
+  lines.insert(lines.end(), last.begin(), last.end());
+  if (static_cast<int>(lines.size()) > rows)  // the last ones say most
+    lines.erase(lines.begin(), lines.end() - std::max(rows, 1));
   return lines;
+}
+
+double Countdown::Left(double estimate_s, double now_s) {
+  if (estimate_s < 0) return -1;
+  const double left = end_s_ - now_s;
+  const bool other = estimate_s < 0.7 * left - 1 || estimate_s > 1.5 * std::max(left, 0.0) + 5;
+  if (end_s_ < 0 || other) end_s_ = now_s + estimate_s;
+  return std::max(0.0, end_s_ - now_s);
 }
 
 ProgressDisplay::ProgressDisplay(bool quiet) : quiet_(quiet) {

@@ -29,8 +29,22 @@ struct ProgressSnapshot {
   double documents_per_s = 0;  ///< generated; 0: not known yet
   std::vector<PhaseProgress> phases;
   std::vector<TaskProgress> tasks;
-  std::string notice = {};  ///< in place of the time left: what is being waited for
-  double notice_s = -1;     ///< how long that may take yet; -1: not known
+  /// In place of the time left, of a run that is to stop: what is being waited for
+  std::string notice = {};
+  double notice_s = -1;  ///< how long that may take yet; -1: not known
+  /// Of a run that is to stop: documents that are leased and not generated
+  int64_t leased_documents = 0;
+};
+
+/// An estimate of the time left that goes down with the clock between two estimates that differ
+/// little.
+class Countdown {
+ public:
+  /// Seconds left at `now_s`, whose latest estimate is `estimate_s`; -1 if that is (not known).
+  double Left(double estimate_s, double now_s);
+
+ private:
+  double end_s_ = -1;  // on the clock of `now_s`
 };
 
 /// Shows progress on standard error: on a terminal a block of bars that is redrawn in place,

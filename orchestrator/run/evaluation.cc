@@ -296,17 +296,20 @@ ProgressSnapshot Evaluation::Progress() const {
                              static_cast<int64_t>(prepare_total_), false, ""});
   PhaseProgress generate{"generate", generated, documents, false, ""};
   const double since_plan = planned_ ? static_cast<double>(now - planned_at_us_) / 1e6 : 0;
-  if (since_plan > 1 && generated > generated_at_plan_) {
-    snapshot.documents_per_s = static_cast<double>(generated - generated_at_plan_) / since_plan;
+  // Documents that an earlier attempt answered say nothing about the speed of this life.
+  const int64_t made = generated - generated_at_plan_ - machine_.salvaged_under_way();
+  if (since_plan > 1 && made > 0) {
+    snapshot.documents_per_s = static_cast<double>(made) / since_plan;
     generate.note = fmt::format("{:.1f} documents/s", snapshot.documents_per_s);
     snapshot.remaining_s = static_cast<double>(documents - generated) / snapshot.documents_per_s;
   }
-  if (draining_ && snapshot.documents_per_s > 0) {
+  if (draining_) {
     int64_t begun = 0;
     for (const int64_t of_task : under_way) begun += of_task;
-    snapshot.notice_s =
-        static_cast<double>(std::max<int64_t>(0, machine_.leased_documents() - begun)) /
-        snapshot.documents_per_s;
+    snapshot.leased_documents = std::max<int64_t>(0, machine_.leased_documents() - begun);
+    if (snapshot.documents_per_s > 0) {
+      snapshot.notice_s = static_cast<double>(snapshot.leased_documents) / snapshot.documents_per_s;
+    }
   }
   if (!waiting_.empty()) generate.note = "waits for " + waiting_;
   snapshot.phases.push_back(std::move(generate));

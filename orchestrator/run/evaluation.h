@@ -26,6 +26,7 @@
 #include "orchestrator/run/run_json.h"
 #include "orchestrator/run/run_outcome.h"
 #include "orchestrator/run/run_results.h"
+#include "orchestrator/run/samples_so_far.h"
 #include "orchestrator/run/task_finisher.h"
 #include "orchestrator/run/worker_profile.h"
 #include "orchestrator/staging/stager.h"
@@ -188,6 +189,10 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   Json Scores() const;
   /// The timeline so far, in the Trace Event Format.
   Json LiveTimeline() const;
+  /// Makes the samples of those documents of a task that are committed, and calls `done` on the
+  /// loop. Without `renew`, those made last will do. If nothing of the task is scored, there are
+  /// none.
+  void MakeSamplesSoFar(const std::string& task, bool renew, SamplesSoFarDone done);
   /// {group: [tasks and groups in it]}; empty until the tasks are prepared.
   Json Groups() const;
   const std::string& fingerprint() const { return fingerprint_; }
@@ -307,6 +312,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
                     const std::vector<int64_t>& documents);
   void ScoresCommitted(size_t task, const CommittedFile& file, const std::vector<int64_t>& won);
   void RequireSameModel(const std::string& worker, const Json& engine);
+  FinishedTask TaskWithFiles(size_t task) const;
   void FinishTask(size_t task);
 
   const std::string& HashOf(const MetricJob& job) const;
@@ -369,7 +375,9 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   // By generations file that was written since this process started: the worker that made it
   std::map<std::string, std::string> makers_;
   std::map<size_t, TaskResult> finished_tasks_;
-  std::map<size_t, std::string> not_aggregated_;  // the reason: a fault of the task itself
+  struct SoFar;                                           // evaluation_samples.cc
+  std::map<std::string, std::shared_ptr<SoFar>> so_far_;  // by task
+  std::map<size_t, std::string> not_aggregated_;          // the reason: a fault of the task itself
 
   // progress, updated from other threads through the loop
   int64_t stage_done_ = 0, stage_total_ = 0;
@@ -379,7 +387,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   int64_t no_device_us_ = 0;
   std::map<std::string, std::pair<int64_t, int64_t>> pulls_;  // bytes done and in all, by worker
   int64_t generated_at_plan_ = 0;
-  WorkDone earlier_;  // work done before this process started
+  WorkDone earlier_;                  // work done before this process started
+  std::set<std::string> left_parts_;  // tasks with generations that no earlier life finished
 
   bool paused_ = false;
   bool draining_ = false;

@@ -19,18 +19,20 @@ std::vector<int64_t> DocumentsOf(int64_t first, int64_t end) {
   return documents;
 }
 
-// The file of each of a task's documents, in their order, as an index into *picked. Puts those of
-// the run's files that hold any of the documents into *picked.
+// The file of each of a task's documents that is wanted, in their order, as an index into *picked;
+// kNoFile for other documents. Puts those of the run's files that hold any of the documents into
+// *picked.
 std::vector<size_t> PickFiles(const std::vector<CommittedFile>& files,
-                              const std::map<int64_t, size_t>& file_of, int64_t documents,
+                              const std::map<int64_t, size_t>& file_of,
+                              const std::map<int64_t, size_t>& wanted, int64_t documents,
                               const std::filesystem::path& run, std::vector<FileAndHash>* picked) {
   std::map<size_t, size_t> place;  // index into *picked, by index into `files`
-  std::vector<size_t> of;
-  for (int64_t document = 0; document < documents; ++document) {
+  std::vector<size_t> of(static_cast<size_t>(documents), FinishedTask::kNoFile);
+  for (const auto& [document, scores] : wanted) {
     const size_t file = file_of.at(document);
     const auto [found, fresh] = place.try_emplace(file, picked->size());
     if (fresh) picked->push_back({run / files[file].path, files[file].hash});
-    of.push_back(found->second);
+    of.at(static_cast<size_t>(document)) = found->second;
   }
   return of;
 }
@@ -108,7 +110,8 @@ void Evaluation::ScoresCommitted(size_t task, const CommittedFile& file,
   CheckEnd();
 }
 
-void Evaluation::FinishTask(size_t task) {
+// The task with the files of those documents that are scored.
+FinishedTask Evaluation::TaskWithFiles(size_t task) const {
   const SuiteTask& suite_task = suite_->tasks[task];
   const std::string& name = suite_task.definition.name;
   FinishedTask finished;
@@ -120,12 +123,18 @@ void Evaluation::FinishTask(size_t task) {
   finished.code.memory_bytes = config_.limits.memory_bytes;
   finished.user = support_.user;
   finished.cancel = cancel_;
-  finished.generation_of = PickFiles(record_.generations, record_.generated[name],
+  const auto& scored = record_.scored.at(name);
+  finished.generation_of = PickFiles(record_.generations, record_.generated.at(name), scored,
                                      suite_task.documents, path_, &finished.generation_files);
-  finished.score_of = PickFiles(record_.scores, record_.scored[name], suite_task.documents, path_,
-                                &finished.score_files);
+  finished.score_of =
+      PickFiles(record_.scores, scored, scored, suite_task.documents, path_, &finished.score_files);
+  return finished;
+}
+
+void Evaluation::FinishTask(size_t task) {
+  const std::string& name = suite_->tasks[task].definition.name;
   support_.finisher->Submit(
-      std::move(finished), Guarded([this, task, name](TaskResult result) {
+      TaskWithFiles(task), Guarded([this, task, name](TaskResult result) {
         hooks_.event("task.done", {{"task", name}, {"score", HeadlineScore(result.entry)}});
         FailPoint("run.task_finished");
         if (ending_taken_) return;

@@ -69,8 +69,10 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
                               {done.first, done.end})) {
     return Ignore(worker, fmt::format("a late or unknown slice of trial {}", trial));
   }
-  // Later attempts also salvage work of this life.
-  if (done.attempt == 1) earlier_.requests += done.salvaged;
+  if (done.requests > 0)
+    generated_at_plan_ += done.salvaged * (done.end - done.first) / done.requests;
+  // Later attempts, and tasks of which no earlier life left a part, salvage work of this life.
+  if (done.attempt == 1 && left_parts_.contains(done.task)) earlier_.requests += done.salvaged;
   // Salvaged documents took no time now, so the slice's time measures nothing.
   const bool whole = done.attempt == 1 && !backup && machine_.fresh(task->second);
   if (whole) {
@@ -179,7 +181,8 @@ void Evaluation::OnProgress(const std::string& worker, const protocol::Progress&
                       {.trial = IdOfWireId(progress.trial),
                        .attempt = progress.attempt,
                        .requests_done = progress.requests_done,
-                       .oldest_s = progress.oldest_seconds},
+                       .oldest_s = progress.oldest_seconds,
+                       .salvaged = progress.salvaged},
                       MonotonicMicros());
   const auto task = task_index_.find(progress.oldest_task);
   if (task != task_index_.end()) machine_.Overdue(task->second, progress.oldest_seconds);

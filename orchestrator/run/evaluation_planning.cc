@@ -104,6 +104,9 @@ void Evaluation::MakePlan(Recovery recovery, std::vector<TaskCost> known) {
   input->engine = engine_info_;
   if (staged_)
     input->checkpoint = {staged_->directory(), static_cast<double>(staged_->report().bytes)};
+  for (size_t t = 0; t < recovery.tasks.size(); ++t) {
+    if (!recovery.tasks[t].salvage.empty()) left_parts_.insert(suite_->tasks[t].definition.name);
+  }
   input->recovery = std::move(recovery);
   input->known = std::move(known);
   input->devices = devices_;

@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <map>
 #include <set>
+#include <vector>
 
 #include "base/hash.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "base/print.h"
 #include "base/text.h"
 #include "metrics/aggregate.h"
+#include "metrics/line_index.h"
 #include "metrics/scoring/score_number.h"
 #include "orchestrator/config/judge_section.h"
 #include "orchestrator/report/results.h"
@@ -136,18 +140,46 @@ Json MathVerifyOf(const RunResultsInput& input) {
   return tasks;
 }
 
-// What the judge of a task is, and what its answers took; without tasks that have none.
+// What the answers to the scored documents of an unfinished task took. A file that cannot be read
+// counts for nothing: no score depends on this.
+JudgeUsage UsageSoFar(const RunResultsInput& input, const std::string& task) {
+  JudgeUsage usage;
+  const auto scored = input.record.scored.find(task);
+  if (scored == input.record.scored.end()) return usage;
+  std::map<size_t, std::vector<int64_t>> documents;  // by file
+  for (const auto& [document, file] : scored->second) documents[file].push_back(document);
+  for (const auto& [file, list] : documents) {
+    try {
+      const ScoreReader scores(input.directory.path() / input.record.scores.at(file).path);
+      for (const int64_t document : list) {
+        const ScoredDocument score = scores.ReadNumbers(document);
+        if (score.judge) usage += *score.judge;
+      }
+    } catch (const Error& e) {
+      log::Warn("task {}: what its judge took is not known in full: {}", task, e.what());
+    }
+  }
+  return usage;
+}
+
+// What the judge of a task is, and what its answers took, so far for an unfinished task; without
+// tasks that have none.
 Json JudgesOf(const RunResultsInput& input) {
   Json judges = Json::object();
-  for (const auto& [task, result] : input.finished) {
+  for (size_t task = 0; task < input.suite.tasks.size(); ++task) {
     const SuiteTask& of = input.suite.tasks[task];
     if (!UsesJudge(of.definition)) continue;
+    const auto finished = input.finished.find(task);
+    const JudgeUsage usage = finished != input.finished.end()
+                                 ? finished->second.judge
+                                 : UsageSoFar(input, of.definition.name);
+    if (finished == input.finished.end() && usage == JudgeUsage()) continue;
     const JudgeSettings settings = JudgeFor(input.config.judge, input.config.tasks, of.request);
     Json& judge =
         judges[of.definition.name] = {{"model", settings.model}, {"base_url", settings.base_url}};
     if (settings.max_tokens) judge["max_tokens"] = *settings.max_tokens;
     if (settings.temperature) judge["temperature"] = *settings.temperature;
-    judge.update(ToJson(result.judge));
+    judge.update(ToJson(usage));
   }
   return judges;
 }

@@ -1,9 +1,11 @@
 #include "orchestrator/run/task_finisher.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -33,7 +35,7 @@ class Readers {
   Readers(const std::vector<FileAndHash>& files, const std::vector<size_t>& used,
           const Stopped& stopped) {
     for (const size_t file : used) {
-      if (open_.count(file) > 0) continue;
+      if (file == FinishedTask::kNoFile || open_.count(file) > 0) continue;
       ThrowIfStopped(stopped);
       CheckHash(files.at(file).path, files.at(file).hash);
       open_.try_emplace(file, files.at(file).path);
@@ -86,6 +88,7 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Gathere
   source.score = [&](int64_t document) -> std::optional<ScoredDocument> {
     ThrowIfStopped(stopped);
     const auto at = static_cast<size_t>(document);
+    if (task.score_of.at(at) == FinishedTask::kNoFile) return std::nullopt;
     ScoredDocument score = scores[task.score_of.at(at)].ReadNumbers(document);
     if (!out->numbers[at].filters.empty()) return score;
     ScoredDocument kept = score;
@@ -118,8 +121,9 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Gathere
           visit(std::move(answer));
         });
   };
-  source.bytes = [&](int64_t document) {
+  source.bytes = [&](int64_t document) -> uint64_t {
     const auto at = static_cast<size_t>(document);
+    if (task.score_of.at(at) == FinishedTask::kNoFile) return 0;
     return generations[task.generation_of.at(at)].Bytes(document) +
            scores[task.score_of.at(at)].Bytes(document);
   };
@@ -204,6 +208,35 @@ TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
     if (score.judge) result.judge += *score.judge;
   }
   return result;
+}
+
+std::shared_ptr<const SamplesSoFar> WriteSamplesSoFar(const FinishedTask& task,
+                                                      const Stopped& stopped) {
+  ThrowIfStopped(stopped);
+  Gathered found;
+  ReadingOwnFiles([&] { PutSamples(task, stopped, &found); });
+  auto samples = std::make_shared<SamplesSoFar>();
+  samples->file.reset(::open(task.samples.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!samples->file) ThrowErrno(task.samples, "opening", errno);
+  std::filesystem::remove(task.samples);
+  samples->documents = static_cast<int64_t>(task.score_of.size());
+  samples->scored = samples->documents -
+                    std::count(task.score_of.begin(), task.score_of.end(), FinishedTask::kNoFile);
+  return samples;
+}
+
+void TaskFinisher::WriteSoFar(FinishedTask task, SamplesSoFarDone done) {
+  auto samples = std::make_shared<std::shared_ptr<const SamplesSoFar>>();
+  const std::string user = task.user;
+  so_far_.Post(
+      user,
+      [this, task = std::move(task), samples] {
+        *samples = WriteSamplesSoFar(
+            task, [&] { return stopping_ || (task.cancel != nullptr && *task.cancel); });
+      },
+      [done = std::move(done), samples](const std::optional<Error>& error) {
+        done(*samples, error);
+      });
 }
 
 void TaskFinisher::Submit(FinishedTask task, std::function<void(TaskResult)> done,

@@ -240,6 +240,16 @@ std::vector<int64_t> RunMachine::under_way() const {
   return documents;
 }
 
+int64_t RunMachine::salvaged_under_way() const {
+  double documents = 0;
+  trials_.ForEach([&](int64_t number, const TrialState& trial) {
+    if (!trials_table_.leased(number) || trial.backup || trial.slices.empty()) return;
+    const double each = specs_[trial.slices.front().task].requests_per_document;
+    documents += static_cast<double>(trial.salvaged) / std::max(each, 1e-9);
+  });
+  return static_cast<int64_t>(documents);
+}
+
 int64_t RunMachine::leased_documents() const {
   int64_t documents = 0;
   trials_.ForEach([&](int64_t number, const TrialState& trial) {

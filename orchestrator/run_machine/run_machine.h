@@ -86,7 +86,8 @@ struct TrialProgress {
   int64_t trial = 0;
   int attempt = 0;
   int64_t requests_done = 0;
-  double oldest_s = 0;  ///< age of the trial's oldest request in the engine; 0: there is none
+  double oldest_s = 0;   ///< age of the trial's oldest request in the engine; 0: there is none
+  int64_t salvaged = 0;  ///< of the requests done, those that an earlier attempt had answered
 };
 
 /// A metric job: score `documents` of a committed generations file.
@@ -272,6 +273,8 @@ class RunMachine {
   std::vector<int64_t> under_way() const;
   /// Documents of leased trials that are not committed, those under way included.
   int64_t leased_documents() const;
+  /// About how many documents of leased slices earlier attempts had answered.
+  int64_t salvaged_under_way() const;
   int64_t scored(size_t task) const;
   bool task_finished(size_t task) const { return scored(task) == specs_.at(task).documents; }
   /// Whether there is no file of an earlier process to salvage from for the task.
@@ -317,6 +320,7 @@ class RunMachine {
     std::vector<SliceState> slices;
     int attempt = 0;            // that was leased last
     int64_t requests_done = 0;  // by that attempt
+    int64_t salvaged = 0;       // of these, in slices that are not reported
     int64_t since_us = 0;       // when its oldest request reached the engine, or when it was leased
     int64_t quiet_us = 0;     // when it was leased, or a slice of it was last known to be reported
     bool slice_came = false;  // since then

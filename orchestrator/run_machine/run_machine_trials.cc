@@ -86,6 +86,7 @@ TrialLease RunMachine::LeaseOf(const Grant& grant, int64_t now) {
   TrialState& trial = trials_.at(grant.item);
   trial.attempt = grant.attempt;
   trial.requests_done = 0;
+  trial.salvaged = 0;
   trial.since_us = trial.quiet_us = now;
   trial.shorten_us = 0;
   for (const SliceState& slice : trial.slices) {
@@ -131,6 +132,7 @@ bool RunMachine::NoteProgress(Holder worker, const TrialProgress& trial, int64_t
   if (trial.oldest_s > 0 || trial.requests_done > state.requests_done)
     state.since_us = now - static_cast<int64_t>(trial.oldest_s * 1e6);
   state.requests_done = trial.requests_done;
+  state.salvaged = trial.salvaged;
   if (std::exchange(state.slice_came, false)) state.quiet_us = now;
   return true;
 }

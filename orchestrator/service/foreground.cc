@@ -64,7 +64,8 @@ class ForegroundRun {
         display_(options.quiet),
         fleet_(&loop_, MakeFleetOptions(options, directory)),
         host_(&loop_, MakeHostOptions(options, socket_directory_.path(), directory),
-              fleet_.EventsOf(kLocalHost)) {
+              fleet_.EventsOf(kLocalHost)),
+        stall_timeout_s_(options.config.workers.stall_timeout_s) {
     fleet_.AddHost(&host_, MakeHostInfo(options.config));
     fleet_.HostReady(kLocalHost, {}, {});
     const int64_t number = store_.OpenRun(directory.id(), directory.path());
@@ -93,7 +94,9 @@ class ForegroundRun {
     evaluation_->Start();
     Tick();
     loop_.Run();
-    display_.Finish(evaluation_->Progress());
+    ProgressSnapshot last = evaluation_->Progress();
+    if (!evaluation_->complete()) last.remaining_s = -1;  // nothing goes on
+    display_.Finish(last);
     finisher_.reset();
     files_.reset();
     RunOutcome outcome = EndRun(evaluation_->TakeEnding());
@@ -110,27 +113,39 @@ class ForegroundRun {
  private:
   void Tick() {
     fleet_.Tick();
-    ProgressSnapshot progress = evaluation_->Progress();
-    if (signals_ > 0) progress.notice = Stopping();
-    display_.Show(progress);
+    ShowProgress();
     loop_.After(kForegroundTick, [this] { Tick(); });
+  }
+
+  void ShowProgress() {
+    ProgressSnapshot progress = evaluation_->Progress();
+    if (signals_ > 0) {
+      progress.notice = Stopping(progress);
+      progress.notice_s = countdown_.Left(progress.notice_s, progress.elapsed_s);
+    }
+    display_.Show(progress);
   }
 
   void OnSignal(int signal) {
     if (++signals_ > 1 || !evaluation_->planned()) {
       evaluation_->Fail(ErrorKind::kInfrastructure,
                         fmt::format("stopped by {}", signal == SIGINT ? "Ctrl-C" : "a signal"));
-      return;
+    } else {
+      evaluation_->Drain();
     }
-    evaluation_->Drain();
-    if (quiet_) Print(stderr, "evald: {}\n", Stopping());
+    ShowProgress();
+    if (quiet_) Print(stderr, "evald: stopping: {}\n", Stopping(evaluation_->Progress()));
   }
 
-  std::string Stopping() const {
+  std::string Stopping(const ProgressSnapshot& progress) const {
+    if (evaluation_->ending())
+      return evaluation_->over() ? "processes are ended" : "what is staged or prepared is given up";
     const std::vector<std::string> holders = evaluation_->Holders();
-    return fmt::format("stopping: {}; Ctrl-C again stops at once",
-                       holders.empty() ? "what is done is being written"
-                                       : "waiting for trials of " + Join(holders, ", "));
+    if (holders.empty()) return "what is done is being written; Ctrl-C again stops at once";
+    return fmt::format(
+        "waiting for {} leased documents and scores of {}, which have at most {} if "
+        "nothing comes; Ctrl-C again stops at once",
+        progress.leased_documents, Join(holders, ", "), HumanSeconds(stall_timeout_s_));
   }
 
   Loop loop_;
@@ -144,6 +159,8 @@ class ForegroundRun {
   Fleet fleet_;
   SocketDirectory socket_directory_;
   LocalHost host_;
+  const double stall_timeout_s_;
+  Countdown countdown_;
   int signals_ = 0;
 };
 

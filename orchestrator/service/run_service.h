@@ -13,6 +13,7 @@
 #include "evald/error.h"
 #include "evald/json.h"
 #include "orchestrator/fleet/loop_turns.h"
+#include "orchestrator/run/samples_so_far.h"
 #include "orchestrator/service/run_labels.h"
 
 namespace evald {
@@ -119,6 +120,10 @@ class RunService {
   virtual void SetPriority(const std::string& run, int priority, Done<Json> done) = 0;
   /// The timeline so far of a run that is at work (Trace Event Format). kUsage for any other run.
   virtual void Timeline(const std::string& run, Done<Json> done) = 0;
+  /// The samples of those documents of a task that are scored. Without `renew`, those made last
+  /// will do. Null if nothing of the task is scored, and for a run that is not at work.
+  virtual void Samples(const std::string& run, const std::string& task, bool renew,
+                       Done<std::shared_ptr<const SamplesSoFar>> done) = 0;
   /// Changes what people wrote about a run, which may be over.
   virtual void SetLabels(const std::string& run, LabelChange change, Done<Json> done) = 0;
   /// A training run says that a checkpoint is complete. The watches whose folder holds it look at

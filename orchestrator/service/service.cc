@@ -327,10 +327,10 @@ void Service::OnSignal(int) {
   log::Warn(
       "draining: trials under way are finished, runs stay queued; a second signal stops at once");
   draining_ = true;
-  draining_told_us_ = MonotonicMicros();
   for (auto& [number, run] : queue_.runs()) {
     if (run.evaluation) run.evaluation->Drain();
   }
+  TellDraining(MonotonicMicros());
   CheckDrained();
 }
 
@@ -339,8 +339,13 @@ void Service::TellDraining(int64_t now) {
   draining_told_us_ = now;
   for (const auto& [number, run] : queue_.runs()) {
     if (!run.evaluation || run.concluding) continue;
-    log::Warn("draining: run {} still has work on {}; a second signal stops without it", run.id,
-              evald::Join(run.evaluation->Holders(), ", "));
+    const ProgressSnapshot progress = run.evaluation->Progress();
+    log::Warn(
+        "draining: run {} waits for {} leased documents and scores of {}{}; a second signal stops "
+        "without them",
+        run.id, progress.leased_documents, evald::Join(run.evaluation->Holders(), ", "),
+        progress.notice_s < 0 ? ""
+                              : fmt::format("; about {} more", HumanSeconds(progress.notice_s)));
   }
 }
 

@@ -82,6 +82,8 @@ class Service : public RunService {
   void Act(const std::string& run, RunAction action, Done<Json> done) override;
   void SetPriority(const std::string& run, int priority, Done<Json> done) override;
   void Timeline(const std::string& run, Done<Json> done) override;
+  void Samples(const std::string& run, const std::string& task, bool renew,
+               Done<std::shared_ptr<const SamplesSoFar>> done) override;
   void SetLabels(const std::string& run, LabelChange change, Done<Json> done) override;
   void Announce(const std::filesystem::path& checkpoint, const std::string& user,
                 Done<Json> done) override;

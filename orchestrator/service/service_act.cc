@@ -177,6 +177,21 @@ void Service::Timeline(const std::string& id, Done<Json> done) {
   });
 }
 
+void Service::Samples(const std::string& id, const std::string& task, bool renew,
+                      Done<std::shared_ptr<const SamplesSoFar>> done) {
+  loop_.Post([this, id, task, renew, done = std::move(done)] {
+    const QueuedRun* run = queue_.Find(id);
+    if (run == nullptr || !run->evaluation || run->ending())
+      return done(std::shared_ptr<const SamplesSoFar>());
+    run->evaluation->MakeSamplesSoFar(task, renew,
+                                      [done](const std::shared_ptr<const SamplesSoFar>& samples,
+                                             const std::optional<Error>& error) {
+                                        if (error) return done(*error);
+                                        done(samples);
+                                      });
+  });
+}
+
 void Service::SetLabels(const std::string& id, LabelChange change, Done<Json> done) {
   loop_.Post([this, id, change = std::move(change), done = std::move(done)] {
     SetLabelsNow(id, change, done);

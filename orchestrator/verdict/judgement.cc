@@ -54,11 +54,13 @@ ResultSet OpenCandidate(const JudgeRequest& request) {
                                    : ResultSet(request.results, request.candidate);
 }
 
-Judgement Rendered(const Verdict& verdict, const Json& results) {
+Judgement Rendered(const Verdict& verdict, const JudgeRequest& request, const Json& results) {
   Judgement judgement;
   judgement.status = verdict.status;
   judgement.verdict = ToJson(verdict);
-  judgement.text = VerdictText(verdict);
+  VerdictForm form{.columns = request.columns};
+  if (request.folded) form.folded = results.value("group_subtasks", Json::object());
+  judgement.text = VerdictText(verdict, form);
   judgement.annotations = VerdictAnnotations(verdict);
   judgement.junit = VerdictJunit(verdict);
   judgement.markdown = VerdictMarkdown(verdict, results);
@@ -84,7 +86,7 @@ Judgement JudgeResults(const JudgeRequest& request, const ReadRoots& roots, cons
     if (!problems.empty()) run_status = ExitStatus::kIncomplete;
   }
   const Verdict verdict = Judge(request.policy, &candidate, other, run_status, problems);
-  Judgement judgement = Rendered(verdict, candidate.results());
+  Judgement judgement = Rendered(verdict, request, candidate.results());
   if (request.page)
     judgement.page = VerdictHtml(verdict, candidate.results(), WrongAnswers(&candidate, other));
   return judgement;
@@ -108,7 +110,7 @@ Judgement NotJudged(const JudgeRequest& request, const Error& why) {
     result.cause = why.what();
     verdict.gates.push_back(std::move(result));
   }
-  Judgement judgement = Rendered(verdict, ResultSet(Json::object(), {}).results());
+  Judgement judgement = Rendered(verdict, request, ResultSet(Json::object(), {}).results());
   judgement.failure = why.what();
   return judgement;
 }

@@ -22,6 +22,8 @@ struct JudgeRequest {
   std::vector<std::string> problems;          ///< of the evaluation
   /// Whether to make the page, which reads the samples once more
   bool page = true;
+  size_t columns = 0;   ///< of the terminal that shows the text; 0: as wide as it is
+  bool folded = false;  ///< in the text, a group stands for its tasks
 };
 
 /// A verdict in all its forms (orchestrator/verdict/reports.h). Plain values: one process reads

@@ -10,9 +10,15 @@ namespace evald {
 // Renderings of one verdict. Each depends on its arguments alone, and all say the same: a gate's
 // outcome, and whether it blocks (critical and not met).
 
+/// The form of VerdictText.
+struct VerdictForm {
+  size_t columns = 0;  ///< of the terminal; 0: tables are as wide as they are
+  /// Group -> tasks and groups in it. Members of a group that is compared are left out.
+  Json folded = Json::object();
+};
 /// For a terminal: one line per gate, then the causes of gates that are not met. With a baseline,
 /// the table of comparisons comes first.
-std::string VerdictText(const Verdict& verdict);
+std::string VerdictText(const Verdict& verdict, const VerdictForm& form = {});
 
 /// JUnit XML: one test case for the run and one per gate. A blocking gate is a failure (failed) or
 /// an error (inconclusive, not scored, incomplete run). A gate that is not met and does not block

@@ -44,7 +44,8 @@ export class CheckpointTable {
     const end = Math.min(this.#last ?? checkpoints.length, checkpoints.length);
     const shown = checkpoints.slice(Math.max(0, end - kColumnsMax), end);
     const key = JSON.stringify([series.name, shown.map((one) => [one.path, one.runs.map((run) => [run.id, run.state, verdictOf(run), titleOf(run)]), one.scores.size])]);
-    if (key !== this.#key) {
+    const fresh = key !== this.#key;
+    if (fresh) {
       this.#key = key;
       this.#table = this.#make(shown);
     }
@@ -57,7 +58,16 @@ export class CheckpointTable {
     }
     this.#table.setRows([...rows.values()]);
     show(this.#place, [key, rows.size > 0], () => (rows.size > 0 ? this.#table.node : el('p', { class: 'muted' }, 'No task has such a name.')));
+    if (fresh) this.#showNewest();
     this.#renderPages(shown, end);
+  }
+
+  // A window that is too narrow for all columns begins at the newest.
+  #showNewest() {
+    requestAnimationFrame(() => {
+      const { node } = this.#table;
+      node.scrollLeft = node.scrollWidth;
+    });
   }
 
   #make(shown) {

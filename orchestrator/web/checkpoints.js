@@ -6,7 +6,7 @@ import { el, empty, problem, show } from './dom.js';
 import { count } from './format.js';
 import { mergedGroups, nameFilter, taskOptions } from './groups.js';
 import { linkTo, rewrite } from './router.js';
-import { kSeriesBy, readSeries, seriesNames, seriesOf, shortNames } from './series.js';
+import { kSeriesBy, readSeries, seriesNames, seriesOf, shortNames, tailNames } from './series.js';
 import { badge } from './states.js';
 import { loadRun, loadRuns, onChange, runOf } from './store.js';
 
@@ -151,17 +151,18 @@ class CheckpointsView {
   #renderChoice(names, main, also) {
     show(this.#choice, [names, main, also, this.#by()], () => {
       if (names.length === 0) return [];
+      const tails = tailNames(names);
       return [
         el('label', {}, 'Training run by', el('select', { onchange: (event) => this.#change({ by: event.target.value, series: '', also: '' }) },
           Object.entries(kSeriesBy).map(([value, words]) => el('option', { value, selected: value === this.#by() }, words)))),
         names.length < 2 ? null : el('label', {}, 'Training run', el('select', { onchange: (event) => this.#change({ series: event.target.value, also: '', charts: '' }) },
-          names.map((name) => el('option', { value: name, selected: name === main }, name)))),
+          names.map((name) => el('option', { value: name, selected: name === main, title: name }, tails.get(name))))),
       ];
     });
     show(this.#compare, [names, main, also], () => {
       const others = names.filter((name) => name !== main).slice(0, kComparedMax);
       if (others.length === 0) return [];
-      const short = shortNames(names);
+      const short = tailNames(names);
       return [el('span', { class: 'muted small' }, 'Compare with'), others.map((name) => el('button', { type: 'button', class: 'chip', title: name,
         'data-group': `also-${name}`, 'aria-pressed': String(also.includes(name)), disabled: !also.includes(name) && also.length >= kSeriesMax - 1,
         onclick: () => this.#change({ also: JSON.stringify(also.includes(name) ? also.filter((other) => other !== name) : [...also, name]) }) }, short.get(name)))];

@@ -2,15 +2,28 @@
 
 import { get } from './api.js';
 import { breakable, el, empty, problem, show, svg } from './dom.js';
-import { bytes, percent, plural, time } from './format.js';
+import { bytes, percent, plural, time, titleOf } from './format.js';
 import { linkTo } from './router.js';
 import { badge } from './states.js';
-import { loadRuns, nameOfFingerprint, onChange } from './store.js';
+import { loadRun, loadRuns, nameOfFingerprint, onChange, runOf } from './store.js';
 import { Table } from './table.js';
 
 const kPollMs = 2000;
 const kStripSeconds = 120;
+const kStripSecondsMin = 10;
 const kNamed = 50;
+
+const asked = new Set();
+
+/** The run's name; its id until the run is loaded. */
+function nameOfRun(id) {
+  const run = runOf(id);
+  if (!run && !asked.has(id)) {
+    asked.add(id);
+    loadRun(id).catch(() => {});  // the id stands for it
+  }
+  return run ? titleOf(run) : id;
+}
 
 const runLink = (id, name) => el('a', { href: linkTo('run', [id]), 'data-step': true }, name ?? id);
 
@@ -29,17 +42,25 @@ function note(workers) {
   }
 }
 
-function strip(host, worker) {
+// The seconds that a device's strip shows: as many as the page has seen of it, at most two minutes.
+function shownSeconds(host, worker) {
+  const first = seen.get(`${host}/${worker.device}`)?.[0]?.at ?? Infinity;
+  return Math.min(kStripSeconds, Math.max(kStripSecondsMin, Math.ceil(Date.now() / 1000 - first)));
+}
+
+function strip(host, worker, seconds) {
   const now = Date.now() / 1000;
   const list = seen.get(`${host}/${worker.device}`) ?? [];
   const bars = list.map((one, index) => {
-    const begin = Math.max(0, one.at - (now - kStripSeconds));
-    const end = (list[index + 1]?.at ?? now) - (now - kStripSeconds);
+    const begin = Math.max(0, one.at - (now - seconds));
+    const end = (list[index + 1]?.at ?? now) - (now - seconds);
     return svg('rect', { class: one.state, x: begin, y: 0, width: Math.max(0, end - begin), height: 10 }, svg('title', {}, one.state));
   });
-  return svg('svg', { class: 'strip', viewBox: `0 0 ${kStripSeconds} 10`, preserveAspectRatio: 'none', role: 'img',
-    'aria-label': `${worker.device}, last two minutes: now ${worker.state}` }, bars);
+  return svg('svg', { class: 'strip', viewBox: `0 0 ${seconds} 10`, preserveAspectRatio: 'none', role: 'img',
+    'aria-label': `${worker.device}, last ${ago(seconds)}: now ${worker.state}` }, bars);
 }
+
+const ago = (seconds) => (seconds < kStripSeconds ? `${seconds} s` : '2 min');
 
 function holds(worker) {
   if (worker.pull) return `pulled ${bytes(worker.pull.done)} of ${bytes(worker.pull.total)}`;
@@ -49,11 +70,12 @@ function holds(worker) {
 }
 
 function deviceCard(host, device, worker) {
+  const seconds = worker ? shownSeconds(host.id, worker) : 0;
   return el('article', { class: 'panel card' },
     el('div', { class: 'spread' }, el('h3', {}, device.id), worker ? badge(worker.state) : el('span', { class: 'muted small' }, 'no worker')),
     worker ? [
-      el('div', {}, strip(host.id, worker), el('p', { class: 'small muted spread', 'aria-hidden': 'true' }, el('span', {}, '2 min ago'), el('span', {}, 'now'))),
-      el('p', { class: 'small' }, worker.run ? ['works on ', runLink(worker.run)] : el('span', { class: 'muted' }, device.set_aside ?? holds(worker))),
+      el('div', {}, strip(host.id, worker, seconds), el('p', { class: 'small muted spread', 'aria-hidden': 'true' }, el('span', { class: 'since' }, `${ago(seconds)} ago`), el('span', {}, 'now'))),
+      el('p', { class: 'small' }, worker.run ? ['works on ', runLink(worker.run, nameOfRun(worker.run))] : el('span', { class: 'muted' }, device.set_aside ?? holds(worker))),
       el('p', { class: 'small muted' }, [`worker ${worker.id}`, worker.pid ? `process ${worker.pid}` : null, worker.engine || null,
         worker.trials > 0 ? plural(worker.trials, 'trial') : null, worker.restarts > 0 ? plural(worker.restarts, 'restart') : null].filter(Boolean).join(' \u00b7 ')),
     ] : null);
@@ -153,9 +175,13 @@ class FleetView {
         const worker = workers.find((one) => one.host === host.id && one.device === device.id);
         const card = old.get(device.id) ?? el('div', { 'data-device': device.id });
         // The strip moves all the time, so it is the only part that is always made anew.
-        show(card, [device, worker ?? null, nameOfFingerprint(worker?.fingerprint)], () => deviceCard(host, device, worker));
+        show(card, [device, worker ?? null, nameOfFingerprint(worker?.fingerprint), worker?.run ? nameOfRun(worker.run) : null], () => deviceCard(host, device, worker));
         const moving = card.querySelector('.strip');
-        if (moving && worker) moving.replaceWith(strip(host.id, worker));
+        if (moving && worker) {
+          const seconds = shownSeconds(host.id, worker);
+          moving.replaceWith(strip(host.id, worker, seconds));
+          card.querySelector('.since').textContent = `${ago(seconds)} ago`;
+        }
         return card;
       });
       if (made.length !== cards.children.length || made.some((card, index) => card !== cards.children[index])) cards.replaceChildren(...made);

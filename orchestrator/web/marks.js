@@ -2,18 +2,21 @@
 
 import { get, runPath } from './api.js';
 
-/** {filters, marks}: all filters of the task, and for one of them a map from document to 'r', 'w' or '-'. */
+/** {filters, marks, soFar}: all filters of the task, and for one of them a map from document to 'r', 'w' or '-'.
+ * `soFar` is {scored, documents} of a task at work, else null. */
 export async function loadMarks(run, task, filter) {
   const marks = new Map();
   let filters = [];
   let cursor = '';
+  let soFar = null;
   do {
     const page = await get(runPath(run, 'marks', task), { filter, cursor });
     filters = page.filters;
+    soFar = page.so_far;
     page.documents.forEach((document, index) => marks.set(document, page.marks[index]));
     cursor = page.next;
   } while (cursor !== null);
-  return { filters, marks };
+  return { filters, marks, soFar };
 }
 
 /** The number of documents of each choice of one run (kShownOfOne). */

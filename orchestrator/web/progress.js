@@ -28,12 +28,13 @@ export function percentOf(run) {
 
 const amount = (phase, value) => (phase.unit === 'bytes' ? bytes(value) : count(value));
 
-/** A phase in one line and a bar. */
+/** A phase in one line and a bar. Its rate stands above all phases (rateOf). */
 export function phaseRow(phase) {
+  const note = / documents\/s$/.test(phase.note) ? '' : phase.note;
   const of = phase.total > 0 ? `${amount(phase, phase.done)} of ${amount(phase, phase.total)}` : amount(phase, phase.done);
   const unit = phase.unit === 'bytes' ? '' : ` ${phase.unit}`;
   return el('div', {},
     el('div', { class: 'spread small' }, el('span', {}, phase.name),
-      el('span', { class: 'muted' }, `${of}${unit}${phase.note ? ` \u00b7 ${phase.note}` : ''}`)),
+      el('span', { class: 'muted' }, `${of}${unit}${note ? ` \u00b7 ${note}` : ''}`)),
     bar(phase.name, phase.done, phase.total, phase.total > 0 && phase.done >= phase.total ? 'good' : null));
 }

@@ -17,6 +17,9 @@ function isAtWork(task) {
   return task.headline === null && (task.generated > 0 || task.scored > 0);
 }
 
+// Whether the samples file of a task is there.
+const isReady = (run, task) => (isOver(run) ? task.scored > 0 : task.headline !== null || Boolean(run.scores?.[task.task]));
+
 export class RunTasks {
   #id;
   #run = null;
@@ -52,7 +55,7 @@ export class RunTasks {
         cell: (row) => of(row.generated, row.documents) },
       { label: 'Truncated', class: 'number wide', value: (row) => row.truncated?.truncated ?? null, key: (row) => row.truncated,
         cell: (row) => (row.truncated ? of(row.truncated.truncated, row.truncated.answers) : '\u2013') },
-      { label: 'Samples', key: (row) => [row.ready, row.place.node.group], cell: (row) => this.#samplesOf(row) },
+      { label: 'Samples', key: (row) => [row.ready, row.some, row.place.node.group], cell: (row) => this.#samplesOf(row) },
     ];
   }
 
@@ -64,8 +67,9 @@ export class RunTasks {
 
   #samplesOf(row) {
     if (row.place.node.group || row.documents === null) return null;
-    if (!row.ready) return el('span', { class: 'muted whole' }, 'when done');
-    return el('a', { href: linkTo('samples', [], { a: this.#id, task: row.task }), 'data-step': true, 'aria-label': `Samples of ${row.task}` }, 'read');
+    if (!row.some) return el('span', { class: 'muted whole' }, isOver(this.#run) ? '\u2013' : 'not yet');
+    return el('a', { href: linkTo('samples', [], { a: this.#id, task: row.task }), class: 'whole', 'data-step': true,
+      'aria-label': row.ready ? `Samples of ${row.task}` : `Samples of ${row.task} so far` }, row.ready ? 'read' : 'so far');
   }
 
   setTruncated(truncated) {
@@ -113,7 +117,7 @@ export class RunTasks {
     return { task: place.node.name, place, score: run.scores?.[place.node.name] ?? null,
       documents: tasks.every((one) => one.documents === null) ? null : sum(tasks, 'documents'), generated: sum(tasks, 'generated'), scored: sum(tasks, 'scored'),
       truncated: cut.length > 0 ? { truncated: sum(cut, 'truncated'), answers: sum(cut, 'answers') } : null,
-      ready: isOver(run) ? task.scored > 0 : task.headline !== null || Boolean(run.scores?.[task.task]) };
+      ready: isReady(run, task), some: isReady(run, task) || (!isOver(run) && task.scored > 0) };
   }
 }
 

@@ -69,9 +69,10 @@ function card(run) {
 
 const kColumns = [
   { label: 'Run', header: true, class: 'breaks', value: titleOf, key: (run) => [titleOf(run), run.tags, run.note, run.scores, run.created], cell: nameOf },
-  { label: 'State', value: (run) => run.state, key: (run) => [run.state, isOver(run) ? null : percentOf(run)],
-    cell: (run) => [badge(run.state), run.state === 'running' ? el('div', { class: 'small muted' }, percentOf(run)) : null] },
-  { label: 'Gates', value: (run) => verdictOf(run), cell: (run) => (verdictOf(run) ? badge(verdictOf(run)) : el('span', { class: 'muted' }, '\u2013')) },
+  { label: 'State', value: (run) => run.state, key: (run) => [run.state, verdictOf(run), isOver(run) ? null : percentOf(run)],
+    cell: (run) => [badge(run.state), run.state === 'running' ? el('div', { class: 'small muted' }, percentOf(run)) : null,
+      verdictOf(run) ? el('div', { class: 'narrow small muted' }, 'gates ', badge(verdictOf(run))) : null] },
+  { label: 'Gates', class: 'wide', value: (run) => verdictOf(run), cell: (run) => (verdictOf(run) ? badge(verdictOf(run)) : el('span', { class: 'muted' }, '\u2013')) },
   { label: 'Scores', class: 'wide', key: (run) => run.scores, cell: scoresOf },
   { label: 'Submitted', class: 'wide', value: (run) => Date.parse(run.created), cell: (run) => el('time', { datetime: run.created }, time(run.created)) },
   { label: 'Took', class: 'number wide', value: (run) => (run.started ? (run.ended ? Date.parse(run.ended) : Date.now()) - Date.parse(run.started) : null),
@@ -104,7 +105,7 @@ class RunsView {
     this.#text = parameters.text ?? '';
     const states = el('select', { onchange: (event) => this.#filter({ state: event.target.value }) },
       el('option', { value: '' }, 'all'), kStates.map((state) => el('option', { value: state, selected: state === this.#state }, state)));
-    const text = el('input', { type: 'search', value: this.#text, 'data-key': 'filter', placeholder: 'name, tag, checkpoint, user',
+    const text = el('input', { type: 'search', value: this.#text, 'data-key': 'filter', class: 'long', placeholder: 'name, tag, checkpoint, user',
       oninput: (event) => this.#filter({ text: event.target.value }) });
     main.append(
       el('div', { class: 'page-head' }, el('div', {}, el('h1', { tabindex: '-1' }, 'Runs'), this.#lead)),

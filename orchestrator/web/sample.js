@@ -43,7 +43,8 @@ function failuresOf(programs) {
   const several = programs.length > 1;
   return programs.map((program, index) => (program.status === 'passed' ? null : el('div', { class: 'failure' },
     el('p', { class: 'small' }, el('strong', {}, several ? `Program ${index + 1} ` : 'The program ', kEnds[program.status] ?? program.status)),
-    program.detail && program.detail !== kEnds[program.status] ? el('pre', { class: 'said error' }, String(program.detail).replace(/^failed: /, '')) : null)));
+    program.detail && program.detail !== kEnds[program.status] ? el('pre', { class: 'said error' }, String(program.detail).replace(/^failed: /, '')) : null,
+    program.output ? [el('p', { class: 'small muted' }, 'It had printed'), said(program.output)] : null)));
 }
 
 const isTruncated = (sample, index) => (sample.truncated ?? []).flat()[index] === true;

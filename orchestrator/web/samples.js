@@ -7,13 +7,16 @@ import { countsOfOne, countsOfTwo, loadMarks } from './marks.js';
 import { kMeant, kShown, kShownOfOne, pairsOf, searched } from './pairs.js';
 import { linkTo, rewrite } from './router.js';
 import { sampleArticle } from './sample.js';
-import { loadRun, loadRuns } from './store.js';
+import { badge } from './states.js';
+import { isOver, loadRun, loadRuns } from './store.js';
 
 const kPage = 10;
 const kRuns = 200;
 const kSearchWaitMs = 350;  // after the last key
 const kSayEvery = 500;      // documents read by a search
 
+// Whether a run has samples: tasks that are done, or at work.
+const hasSamples = (run) => Object.keys(run.scores ?? {}).length > 0 || (!isOver(run) && run.progress.scored > 0);
 const tasksOf = (run) => run.progress.tasks.map((task) => task.task);
 
 class SamplesView {
@@ -21,6 +24,7 @@ class SamplesView {
   #runs = [];
   #filters = [];
   #counts = {};     // documents of each choice
+  #soFar = [];      // [run, {scored, documents}] of runs whose task is at work
   #pairs = [];      // found so far
   #source = null;
   #read = 0;        // documents that a search has read
@@ -32,6 +36,7 @@ class SamplesView {
   #fields = el('div', { class: 'fields' });
   #modes = el('div', { class: 'chips', role: 'group', 'aria-label': 'Documents to show' });
   #search;
+  #partial = el('div');
   #list = el('div');
   #pages = el('div', { class: 'pages' });
 
@@ -41,14 +46,14 @@ class SamplesView {
       oninput: () => this.#searchSoon() });
     main.append(el('div', { class: 'page-head' }, el('div', {}, el('h1', { tabindex: '-1' }, parameters.b ? 'Samples side by side' : 'Samples'), this.#lead)),
       el('section', { 'aria-label': 'What is shown' }, this.#fields,
-        el('div', { class: 'fields below' }, this.#modes, el('label', {}, 'Search', this.#search))),
+        el('div', { class: 'fields below' }, this.#modes, el('label', {}, 'Search', this.#search)), this.#partial),
       el('section', { 'aria-label': 'Samples' }, this.#list, this.#pages));
   }
 
   async start() {
     try {
       const page = await loadRuns({ limit: kRuns });
-      this.#runs = page.runs.filter((run) => Object.keys(run.scores ?? {}).length > 0);
+      this.#runs = page.runs.filter(hasSamples);
       for (const id of [this.#parameters.a, this.#parameters.b]) {
         if (id && !this.#runs.some((run) => run.id === id)) this.#runs.unshift(await loadRun(id));
       }
@@ -87,12 +92,13 @@ class SamplesView {
     const turn = ++this.#turn;
     const left = this.#run(this.#parameters.a), right = this.#run(this.#parameters.b);
     if (!left) {
-      show(this.#list, 'none', () => empty('No run has samples yet.', 'They are there as soon as a task is done.'));
+      show(this.#list, 'none', () => empty('No run has samples yet.', 'They are there as soon as documents are scored.'));
       return;
     }
     const tasks = tasksOf(left).filter((task) => !right || tasksOf(right).includes(task));
     if (tasks.length === 0) {
       this.#renderFields(left, right, tasks, '');
+      this.#soFar = [];
       this.#renderModes({}, '');
       show(this.#list, 'no-task', () => empty('These two runs have no task in common.', 'Choose another one.'));
       show(this.#pages, '', () => []);
@@ -118,7 +124,7 @@ class SamplesView {
       await this.#showPage(turn);
     } catch (error) {
       if (turn !== this.#turn) return;
-      show(this.#list, String(error) + turn, () => (error.status === 409 ? empty('No samples yet.', 'They are there as soon as the task is done.') : problem(error)));
+      show(this.#list, String(error) + turn, () => (error.status === 409 ? empty('No samples yet.', 'They are there as soon as documents of the task are scored.') : problem(error)));
       show(this.#pages, '', () => []);
     }
   }
@@ -135,6 +141,7 @@ class SamplesView {
     }
     const theirs = right ? await load(right, filter) : null;
     this.#filters = mine.filters;
+    this.#soFar = [[left, mine.soFar], [right, theirs?.soFar]].filter(([, soFar]) => soFar);
     this.#counts = theirs ? countsOfTwo(mine.marks, theirs.marks) : countsOfOne(mine.marks);
     return filter;
   }
@@ -161,8 +168,8 @@ class SamplesView {
     const more = this.#pairs.length > this.#at + kPage;
     const known = this.#ended ? ` of ${count(this.#pairs.length)}` : ', more follow';
     show(this.#lead, [turn, this.#at, known], () => (page.length > 0
-      ? `${count(this.#at + 1)} to ${count(this.#at + page.length)}${known}; the task has ${plural(this.#counts.all, 'document')}`
-      : `None of ${plural(this.#counts.all, 'document')}`));
+      ? `${count(this.#at + 1)} to ${count(this.#at + page.length)}${known}; ${this.#soFar.length > 0 ? `${plural(this.#counts.all, 'document')} so far` : `the task has ${plural(this.#counts.all, 'document')}`}`
+      : `None of ${plural(this.#counts.all, 'document')}${this.#soFar.length > 0 ? ' so far' : ''}`));
     show(this.#pages, [turn, this.#at, more], () => (this.#at === 0 && !more ? [] : [
       el('button', { type: 'button', 'data-key': 'previous', disabled: this.#at === 0, onclick: () => this.#go(-kPage) }, 'Previous'),
       el('button', { type: 'button', 'data-key': 'next', disabled: !more, onclick: () => this.#go(kPage) }, 'Next'),
@@ -184,9 +191,18 @@ class SamplesView {
 
   // The choices of documents, each with its number of documents.
   #renderModes(modes, mode) {
+    this.#renderPartial();
+    this.#modes.setAttribute('aria-label', this.#soFar.length > 0 ? 'Documents to show, of those scored so far' : 'Documents to show');
     show(this.#modes, [modes, mode, this.#counts], () => Object.entries(modes).map(([value, label]) => el('button', {
       type: 'button', class: 'chip', 'aria-pressed': String(value === mode), title: kMeant[value] ?? null, 'data-group': `show-${value}`,
       onclick: () => this.#change({ show: value }) }, el('span', {}, label), ' ', el('span', { class: 'chip-count' }, count(this.#counts[value])))));
+  }
+
+  // What of tasks at work is shown. The numbers stand still until somebody asks for newer ones.
+  #renderPartial() {
+    show(this.#partial, this.#soFar.map(([run, soFar]) => [run.id, titleOf(run), soFar]), () => (this.#soFar.length === 0 ? [] : el('div', { class: 'so-far' },
+      badge('so far'), this.#soFar.map(([run, soFar]) => el('span', {}, el('strong', {}, titleOf(run)), ` is at work: ${count(soFar.scored)} of ${plural(soFar.documents, 'document')} scored so far`)),
+      el('button', { type: 'button', 'data-key': 'again', onclick: () => this.#restart() }, 'Look again'))));
   }
 
   #renderFields(left, right, tasks, task, filter) {

@@ -66,6 +66,20 @@ export function shortNames(names) {
   return new Map(names.map((name, index) => [name, parts[index].slice(shared, parts[index].length - end).join('/') || name]));
 }
 
+const kGeneric = new Set(['checkpoints', 'checkpoint', 'ckpt', 'ckpts', 'output', 'outputs', 'models']);
+
+/** The end of each name by which it differs from all others, as a name to choose by: "pico-muon" of
+ * "/train/pico-muon". A folder that is only called "checkpoints" comes with the one above it. */
+export function tailNames(names) {
+  const tails = (name, length) => name.split('/').filter(Boolean).slice(-length).join('/');
+  return new Map(names.map((name) => {
+    const depth = name.split('/').filter(Boolean).length;
+    let length = kGeneric.has(tails(name, 1)) ? 2 : 1;
+    while (length < depth && names.some((other) => other !== name && tails(other, length) === tails(name, length))) ++length;
+    return [name, tails(name, length) || name];
+  }));
+}
+
 /** Means over `width` neighbouring values, fewer at the ends. */
 export function smoothed(values, width) {
   const half = Math.floor(width / 2);

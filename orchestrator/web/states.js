@@ -33,6 +33,7 @@ const kStates = {
   right: ['good', '\u2713'],
   wrong: ['bad', '\u2715'],
   'cut off': ['warn', '\u2026'],
+  'so far': ['active', '\u25d4'],
 };
 
 export function badge(word) {

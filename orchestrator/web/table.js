@@ -33,7 +33,7 @@ export class Table {
       column.value ? el('button', { type: 'button', class: 'sort', onclick: () => this.#sortBy(index) }, column.label)
         : column.label));
     this.node = el('div', { class: 'scroller', role: 'region', tabindex: '0', 'aria-label': caption },
-      el('table', {}, el('caption', { class: quiet ? 'unseen' : null }, caption), el('thead', {}, el('tr', {}, this.#heads)), this.#body));
+      el('table', {}, el('caption', { class: quiet ? 'unseen' : null }, quiet ? caption : el('span', {}, caption)), el('thead', {}, el('tr', {}, this.#heads)), this.#body));
   }
 
   get rows() {

@@ -173,6 +173,20 @@ class Judged(JudgeCase):
         document = self.run_done(self.config(server.url, tasks=["essays", "sums", "choice"]), "--resume")
         self.assertAlmostEqual(document["results"]["essays"]["judge,none"], mean(map(score, range(self.DOCUMENTS))))
 
+    def test_an_incomplete_run_says_what_the_judge_of_an_unfinished_task_took(self):
+        self.make_suite(sums=20, choice=20)
+        server = self.play(lambda server, number, call: (500, "oops") if number == 3 else good(server, number, call))
+        self.task()
+        broken = self.evald("run", self.config(server.url, {"retries": 0}, tasks=["essays", "sums"]), "--quiet")
+        self.assertEqual(broken.returncode, 3, broken.stderr)
+        results = json.loads((self.only_run() / "results.incomplete.json").read_text())
+        self.assertEqual(results["evald"]["incomplete"], ["essays"])
+        scored = len(self.score_lines())
+        self.assertGreater(scored, 0)
+        self.assertEqual(results["evald"]["judge"]["essays"]["requests"], scored)
+        self.assertEqual(results["evald"]["judge"]["essays"]["tokens_in"], 20 * scored)
+        self.assertIn(f"essays: the judge a-judge gave {scored} answers", broken.stdout)
+
     def test_a_pair_is_asked_in_both_orders(self):
         def answer(server, number, call):
             text = call["messages"][0]["content"]

@@ -534,6 +534,35 @@ class Page(unittest.TestCase):
         self.assertIn("monospace", said[0])
         self.assertEqual(said[1:], ["    # the half\n    return n // 2", "# the half", "return", "2"])
 
+    def test_what_a_failed_program_printed_is_on_its_card(self):
+        run = self.service.of_series("west", 200, tasks=("code",), text="    print('halving', n)\n    return n // 2")
+        self.assertEqual(self.service.finished(run)["state"], "done")
+        self.go(f"samples?a={run}&task=code", "article.pair")
+        cards = self.page.texts("article.pair")
+        for number, card in enumerate(cards):
+            self.assertEqual("It had printed" in card and f"halving {2 * number}" in card, number % 2 == 0, card)
+
+    def test_samples_of_a_task_at_work_are_those_so_far(self):
+        run = self.service.made_up("at-work", delay_ms=300, concurrency=2)
+        self.addCleanup(self.service.cancel, run)
+        of = lambda: self.service.get(f"/v1/runs/{run}")["progress"]["tasks"]
+        self.page.wait("scored documents", lambda: next((task["scored"] for task in of() if task["task"] == "sums"), 0))
+        self.go(f"run/{run}", "#tasks")
+        self.page.wait("a way to them", lambda: "so far" in self.page.texts("main td a"))
+        self.go(f"samples?a={run}&task=sums", "article.pair")
+        first = self.service.get(f"/v1/runs/{run}/samples/sums?limit=200")
+        self.assertEqual(first["so_far"]["documents"], 120)
+        self.assertLess(first["so_far"]["scored"], 120)
+        self.assertEqual(first["total"], first["so_far"]["scored"])
+        self.assertIn("so far", self.page.text(".so-far .badge"))
+        self.assertRegex(self.page.text(".so-far"), r"at-work is at work: \d+ of 120 documents scored so far")
+        self.assertRegex(self.page.text(".lead"), r"\d+ documents? so far$")
+        shown = lambda: int(re.search(r"(\d+) of 120", self.page.text(".so-far")).group(1))
+        before = shown()
+        self.page.wait("more of them", lambda: (self.page.click(".so-far button"), self.page.wait("the page", lambda: self.page.count("article.pair")), shown() > before)[-1])
+        self.assertEqual(self.page.run(checks.STRUCTURE), [])
+        self.assertEqual(checks.unnamed(self.page), [])
+
     def test_runs_have_names_tags_and_notes(self):
         run = self.ids["markup"]
         self.go(f"run/{run}", ".page-head button")

@@ -33,6 +33,8 @@ struct CompletionPage {
   uint8_t record[sandbox::kNonceBytes];
   uint32_t detail_bytes;
   char detail[sandbox::kDetailBytes];
+  uint64_t output_bytes;
+  char output[sandbox::kOutputBytes];
 };
 
 /// The memory in which a program's process keeps its secret (secret.cc). Shared with the zygote,

@@ -1,6 +1,8 @@
 // Executes a program in the forked interpreter and records its end.
 
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "metrics/sandbox/guest/guest.h"
@@ -12,6 +14,7 @@ void PyOS_AfterFork_Child(void);
 PyObject* PyUnicode_DecodeUTF8(const char* text, Py_ssize_t bytes, const char* errors);
 PyObject* PyUnicode_AsEncodedString(PyObject* text, const char* encoding, const char* errors);
 char* PyBytes_AsString(PyObject* bytes);
+Py_ssize_t PyBytes_Size(PyObject* bytes);
 PyObject* PyDict_New(void);
 PyObject* PyObject_CallFunctionObjArgs(PyObject* callable, ...);
 PyObject* PyObject_GetAttrString(PyObject* object, const char* name);
@@ -19,6 +22,7 @@ PyObject* PyObject_Str(PyObject* object);
 void PyErr_Fetch(PyObject** type, PyObject** value, PyObject** traceback);
 void PyErr_NormalizeException(PyObject** type, PyObject** value, PyObject** traceback);
 void PyErr_Clear(void);
+PyObject* PySys_GetObject(const char* name);
 }
 
 namespace evald::guest {
@@ -38,6 +42,51 @@ void AppendObject(CompletionPage* page, PyObject* text) {
   PyErr_Clear();
 }
 
+constexpr uint64_t kHalf = sandbox::kOutputBytes / 2;
+
+PyObject* CallMethod(PyObject* object, const char* name) {
+  PyObject* method = object == nullptr ? nullptr : PyObject_GetAttrString(object, name);
+  return method == nullptr ? nullptr : PyObject_CallFunctionObjArgs(method, nullptr);
+}
+
+/// Keeps the beginning and the end of a text in memory (a ProgramStream, zygote.py).
+void KeepText(CompletionPage* page, const char* text, uint64_t bytes) {
+  page->output_bytes = bytes;
+  const bool all = bytes <= sandbox::kOutputBytes;
+  memcpy(page->output, text, all ? bytes : kHalf);
+  if (!all) memcpy(page->output + kHalf, text + bytes - kHalf, kHalf);
+}
+
+/// The same of the file that standard output is, if it is one: tests of whole outputs make it one.
+void KeepFile(CompletionPage* page) {
+  struct stat file;
+  if (fstat(1, &file) != 0 || !S_ISREG(file.st_mode) || file.st_size <= 0) return;
+  const auto bytes = static_cast<uint64_t>(file.st_size);
+  const bool all = bytes <= sandbox::kOutputBytes;
+  const uint64_t first = all ? bytes : kHalf;
+  if (pread(1, page->output, first, 0) != static_cast<ssize_t>(first)) return;
+  if (!all && pread(1, page->output + kHalf, kHalf, file.st_size - static_cast<off_t>(kHalf)) !=
+                  static_cast<ssize_t>(kHalf))
+    return;
+  page->output_bytes = bytes;
+}
+
+/// Records what the program had printed when it failed, for people.
+void RecordOutput(CompletionPage* page) {
+  PyObject* stream = PySys_GetObject("stdout");
+  PyObject* text = CallMethod(stream, "getvalue");
+  PyErr_Clear();
+  PyObject* bytes = text == nullptr ? nullptr : PyUnicode_AsEncodedString(text, "utf-8", "replace");
+  const char* data = bytes == nullptr ? nullptr : PyBytes_AsString(bytes);
+  if (data != nullptr) {
+    KeepText(page, data, static_cast<uint64_t>(PyBytes_Size(bytes)));
+  } else {
+    CallMethod(stream, "flush");
+    KeepFile(page);
+  }
+  PyErr_Clear();
+}
+
 /// Records the exception that the program raised, unless this process was forked by the program.
 void RecordException() {
   CompletionPage* const page = OwnCompletion();
@@ -51,6 +100,7 @@ void RecordException() {
   AppendObject(page, type == nullptr ? nullptr : PyObject_GetAttrString(type, "__name__"));
   AppendText(page, ": ");
   AppendObject(page, value == nullptr ? nullptr : PyObject_Str(value));
+  RecordOutput(page);
 }
 
 }  // namespace

@@ -86,6 +86,8 @@ void CopyCompletion(const Program& program, ProgramReport* report) {
   const uint32_t bytes = __atomic_load_n(&page.detail_bytes, __ATOMIC_RELAXED);
   report->detail_bytes = bytes < sandbox::kDetailBytes ? bytes : sandbox::kDetailBytes;
   memcpy(report->detail, page.detail, report->detail_bytes);
+  report->output_bytes = __atomic_load_n(&page.output_bytes, __ATOMIC_RELAXED);
+  memcpy(report->output, page.output, sizeof(report->output));
   report->setup_errno = program.setup->error_number;
   memcpy(report->setup_step, program.setup->step, sizeof(report->setup_step));
 }

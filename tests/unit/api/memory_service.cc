@@ -1,5 +1,6 @@
 #include "memory_service.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -154,6 +155,34 @@ void MemoryService::Timeline(const std::string& run, Done<Json> done) {
       return done(Json{{"traceEvents", {{{"ph", "X"}}}}});
   }
   done(Error(ErrorKind::kUsage, "the run is not at work"));
+}
+
+void MemoryService::Samples(const std::string& run, const std::string& task, bool renew,
+                            Done<std::shared_ptr<const SamplesSoFar>> done) {
+  done(SamplesOf(run, task, renew));
+}
+
+std::shared_ptr<const SamplesSoFar> MemoryService::SamplesOf(const std::string& run,
+                                                             const std::string& task, bool renew) {
+  const std::lock_guard lock(mutex_);
+  const auto scored = scored_.find(run);
+  if (scored == scored_.end() || task != "sums") return nullptr;
+  if (renew || !so_far_[run]) {
+    const fs::path path = folder_ / run / "so-far";
+    WriteSampleFile(path, scored->second);
+    auto made = std::make_shared<SamplesSoFar>();
+    made->file.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    made->scored = scored->second;
+    made->documents = 10;
+    fs::remove(path);
+    so_far_[run] = made;
+  }
+  return so_far_[run];
+}
+
+void MemoryService::Score(const std::string& run, int samples) {
+  const std::lock_guard lock(mutex_);
+  scored_[run] = samples;
 }
 
 void MemoryService::SetLabels(const std::string& run, LabelChange change, Done<Json> done) {

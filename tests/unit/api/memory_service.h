@@ -22,6 +22,9 @@ class MemoryService : public RunService {
   void Act(const std::string& run, RunAction action, Done<Json> done) override;
   void SetPriority(const std::string& run, int priority, Done<Json> done) override;
   void Timeline(const std::string& run, Done<Json> done) override;
+  /// Those of Score.
+  void Samples(const std::string& run, const std::string& task, bool renew,
+               Done<std::shared_ptr<const SamplesSoFar>> done) override;
   void SetLabels(const std::string& run, LabelChange change, Done<Json> done) override;
   void Announce(const std::filesystem::path& checkpoint, const std::string& user,
                 Done<Json> done) override;
@@ -36,6 +39,8 @@ class MemoryService : public RunService {
   void Emit(const std::string& run, const std::string& type, const Json& data);
   /// Sets the run's state and writes a finished run's files: two tasks, `samples` lines each.
   void Finish(const std::string& run, int samples = 10);
+  /// From now on the first `samples` documents of the run's task "sums" are scored.
+  void Score(const std::string& run, int samples);
   void SetReady(bool ready);
   Submission last_submission() const;
   /// the reason for which no further run is accepted; set it before the first request
@@ -44,6 +49,8 @@ class MemoryService : public RunService {
 
  private:
   Json MakeRun(const Submission& submission);
+  std::shared_ptr<const SamplesSoFar> SamplesOf(const std::string& run, const std::string& task,
+                                                bool renew);
   std::shared_ptr<ServiceView> MakeView() const;
 
   std::filesystem::path folder_;
@@ -51,6 +58,8 @@ class MemoryService : public RunService {
   std::vector<Json> runs_;  // oldest first
   std::map<std::string, std::string> keys_;
   std::vector<Event> events_;
+  std::map<std::string, std::shared_ptr<const SamplesSoFar>> so_far_;  // made anew with `renew`
+  std::map<std::string, int> scored_;
   std::vector<std::weak_ptr<std::function<void()>>> listeners_;
   Submission last_submission_;
   bool ready_ = true;

@@ -78,6 +78,28 @@ TEST_F(ResultsTest, SamplesComeByPage) {
   EXPECT_EQ(sample["target"], "20");
 }
 
+TEST_F(ResultsTest, SamplesOfATaskAtWorkAreThoseSoFar) {
+  const std::string samples = run_ + "/samples/sums?limit=2", marks = run_ + "/marks/sums";
+  EXPECT_EQ(Get(samples).status, 409);
+  EXPECT_EQ(Get(marks).status, 409);
+  service_.Score(id_, 3);
+  Json page = Parse(Get(samples));
+  EXPECT_EQ(page["so_far"], (Json{{"scored", 3}, {"documents", 10}}));
+  EXPECT_EQ(page["total"], 3);
+  EXPECT_THAT(Ids(page), ::testing::ElementsAre(0, 1));
+  EXPECT_EQ(Parse(Get(marks))["so_far"], page["so_far"]);
+  // The next page goes on in the same file, although more documents are scored by now.
+  service_.Score(id_, 6);
+  page = Parse(Get(samples + "&cursor=" + page["next"].get<std::string>()));
+  EXPECT_THAT(Ids(page), ::testing::ElementsAre(2));
+  EXPECT_TRUE(page["next"].is_null());
+  EXPECT_EQ(Parse(Get(samples))["total"], 6);
+  EXPECT_EQ(Get(run_ + "/samples/choice").status, 409);
+  service_.Finish(id_);
+  EXPECT_TRUE(Parse(Get(samples))["so_far"].is_null());
+  EXPECT_TRUE(Parse(Get(marks))["so_far"].is_null());
+}
+
 TEST_F(ResultsTest, SamplesAreFiltered) {
   service_.Finish(id_, 12);
   const std::string samples = run_ + "/samples/choice?limit=2&";

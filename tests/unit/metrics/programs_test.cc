@@ -93,6 +93,10 @@ TEST_F(Programs, ReadAndWrite) {
   EXPECT_EQ(Score(task, CasesDocument(), {Fenced("input()\nprint(3)")}), Json({{"passes", 0.0}}));
   EXPECT_EQ(detail_[0]["detail"],
             "test 2 of 2: failed: wrong answer: line 1 is '3', expected '10.0'");
+  EXPECT_EQ(detail_[0]["output"], "3\n");
+  // Not in the warm interpreter, since the program raises.
+  Score(task, CasesDocument(), {Fenced("print('so far')\n1 / 0")});
+  EXPECT_EQ(detail_[0]["output"], "so far\n");
   // The imports of LiveCodeBench
   EXPECT_EQ(Score(task, CasesDocument(),
                   {Fenced("d = deque(map(int, sys.stdin.read().split()))\nprint(reduce(add, d))")}),

@@ -96,10 +96,10 @@ TEST(Messages, ValuesArriveInTheirMembers) {
 
 // Members that earlier versions do not send.
 const std::set<std::pair<std::string, std::string>> kLaterMembers = {
-    {"hello", "waits"},      {"job", "judge"},           {"job_done", "end"},
-    {"job_done", "stopped"}, {"job_done", "unscored"},   {"progress", "pulled"},
-    {"progress", "to_pull"}, {"trial_failed", "device"}, {"trial_failed", "lasting"},
-    {"trial_failed", "task"}};
+    {"hello", "waits"},          {"job", "judge"},         {"job_done", "end"},
+    {"job_done", "stopped"},     {"job_done", "unscored"}, {"progress", "pulled"},
+    {"progress", "to_pull"},     {"progress", "salvaged"}, {"trial_failed", "device"},
+    {"trial_failed", "lasting"}, {"trial_failed", "task"}};
 
 // After the decoder, no code meets a number that no device can report, or a raw value of another
 // form.
@@ -133,6 +133,7 @@ TEST(Messages, WhatIsOutOfBoundsIsNamed) {
       {3, "/oldest_seconds", 1e308},
       {3, "/oldest_seconds", -1},
       {3, "/requests_done", -5},
+      {3, "/salvaged", -5},
       {3, "/pulled", INT64_MIN},
       {4, "/device_seconds", -1e300},
       {4, "/device_seconds", 1e308},

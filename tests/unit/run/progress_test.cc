@@ -35,10 +35,10 @@ TEST(Progress, ShowsPhasesActiveTasksAndACountOfTheRest) {
 TEST(Progress, ARunThatIsToStopSaysSoInPlaceOfTheTimeLeft) {
   ProgressSnapshot snapshot = Snapshot();
   for (TaskProgress& task : snapshot.tasks) task.generated = 5;
-  snapshot.notice = "stopping: waiting for trials of w0; Ctrl-C again stops at once";
+  snapshot.notice = "waiting for trials of w0; Ctrl-C again stops at once";
   const auto lines = RenderProgress(snapshot, 120, 10);
   EXPECT_LE(lines.size(), 10u);
-  EXPECT_EQ(lines.back(), "  " + snapshot.notice);
+  EXPECT_EQ(lines.back(), "  stopping: " + snapshot.notice);
   EXPECT_EQ(Join(lines, "\n").find("left"), std::string::npos);
 }
 
@@ -51,6 +51,31 @@ TEST(Progress, FitsTheTerminal) {
     for (const std::string& line : lines)
       EXPECT_LE(CodePoints(line), static_cast<size_t>(columns)) << line;
   }
+}
+
+TEST(Progress, NothingIsCutOnATerminalOf80Columns) {
+  ProgressSnapshot snapshot = Snapshot();
+  snapshot.tasks[3] = {"mmlu_high_school_psych", 12345, 1234, 999, ""};
+  snapshot.notice =
+      "waiting for 1234 leased documents and scores of w0, w1, which have at most 10 min "
+      "00 s if nothing comes; Ctrl-C again stops at once";
+  snapshot.notice_s = 61;
+  const std::string text = Join(RenderProgress(snapshot, 80, 16), "\n");
+  EXPECT_EQ(text.find("…"), std::string::npos) << text;
+  EXPECT_NE(text.find("1234 generated   999 scored of 12345"), std::string::npos) << text;
+  EXPECT_NE(text.find("  stopping in about 1 min 01 s: waiting for 1234"), std::string::npos)
+      << text;
+}
+
+TEST(Countdown, GoesDownWithTheClockUnlessTheEstimateIsQuiteAnother) {
+  Countdown countdown;
+  EXPECT_EQ(countdown.Left(-1, 5), -1);
+  EXPECT_EQ(countdown.Left(20, 10), 20);
+  EXPECT_EQ(countdown.Left(20, 13), 17) << "nothing was reported meanwhile";
+  EXPECT_EQ(countdown.Left(21, 15), 15);
+  EXPECT_EQ(countdown.Left(60, 15), 60);
+  EXPECT_EQ(countdown.Left(3, 20), 3);
+  EXPECT_EQ(countdown.Left(1, 40), 0);
 }
 
 TEST(Progress, ANameDoesNotMoveTheCursor) {

@@ -7,9 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <sstream>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/json_walk.h"
 #include "base/jsonl.h"
 #include "evald/score.h"
 #include "tests/unit/metrics/fixtures.h"
@@ -112,6 +115,24 @@ TEST_F(TaskFinisherTest, AnotherUsersTaskIsFinishedMeanwhileAndACancelledOneEnds
       [](const Error& error) { FAIL() << error.what(); });
   loop_.Run();
   EXPECT_EQ(heard, "bob ada ada ");
+}
+
+TEST_F(TaskFinisherTest, SamplesSoFarAreThoseOfScoredDocumentsInAFileWithoutAName) {
+  FinishedTask task = Task("ada", 8, 0);
+  for (const size_t document : {0, 3, 7})
+    task.score_of[document] = task.generation_of[document] = FinishedTask::kNoFile;
+  const auto samples = WriteSamplesSoFar(task);
+  EXPECT_EQ(samples->scored, 5);
+  EXPECT_EQ(samples->documents, 8);
+  EXPECT_FALSE(std::filesystem::exists(task.samples));
+  std::vector<int> found;
+  std::istringstream lines(ReadAt(samples->file, 0, 1 << 20));
+  for (std::string line; std::getline(lines, line);) found.push_back(Json::parse(line)["doc_id"]);
+  EXPECT_THAT(found, testing::ElementsAre(1, 2, 4, 5, 6));
+
+  test::WriteText(task.score_files[0].path, "{}\n");
+  EXPECT_EQ(Caught([&] { WriteSamplesSoFar(task); }).kind(), ErrorKind::kInfrastructure)
+      << "another file than the committed one";
 }
 
 // One document with many long answers: a pipeline that keeps them all, and one that keeps one.

