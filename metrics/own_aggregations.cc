@@ -68,7 +68,6 @@ struct OwnAggregations::Column {
 OwnAggregations::OwnAggregations(const TaskDefinition& task, const PreparedTask& prepared,
                                  TaskCodeOptions options, std::function<bool()> stopped)
     : task_(task),
-      seed_(Field<uint64_t>(prepared.Code(), "seed", "code.json")),
       code_(StartTaskCode(prepared, ForAggregations(std::move(options)), FunctionsOf(task),
                           std::move(stopped))) {}
 
@@ -104,7 +103,7 @@ Json OwnAggregations::Aggregate(const std::string& metric, const std::string& fi
   // The values of process_results, of a task's own metrics, and those of generated answers are what
   // the harness has.
   const bool shaped = task_.process_results.empty() && task_.output_type != "generate_until";
-  Json value = code_->Aggregate(column.function, column.items, shaped ? metric : "", seed_);
+  Json value = code_->Aggregate(column.function, column.items, shaped ? metric : "");
   if (BytesOf(value) <= kValueBytesMax) return value;
   throw Error(ErrorKind::kInput, fmt::format("the function '{}' gives a value of more than {}",
                                              column.function, HumanBytes(kValueBytesMax)));

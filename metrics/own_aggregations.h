@@ -46,7 +46,6 @@ class OwnAggregations {
   void Send(Column* column);
 
   TaskDefinition task_;
-  uint64_t seed_;
   std::unique_ptr<TaskCode> code_;
   std::map<std::pair<std::string, std::string>, Column> columns_;  ///< by metric and filter
   uint64_t waiting_bytes_ = 0;  ///< of values that the process does not have yet

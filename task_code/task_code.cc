@@ -475,13 +475,12 @@ void TaskCode::AddItems(const std::string& function, Json values, Items* items) 
   });
 }
 
-Json TaskCode::Aggregate(const std::string& function, const Items& items, const std::string& metric,
-                         uint64_t seed) {
+Json TaskCode::Aggregate(const std::string& function, const Items& items,
+                         const std::string& metric) {
   const Json answer = Call(function, {{"call", "aggregate"},
                                       {"function", PlaceOf(function)},
                                       {"items", items.id},
-                                      {"metric", metric},
-                                      {"seed", seed}});
+                                      {"metric", metric}});
   return InFunction(function, [&] { return Field<Json>(answer, "value", kAnswerName); });
 }
 

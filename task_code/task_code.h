@@ -213,9 +213,8 @@ class TaskCode {
   void AddItems(const std::string& function, Json values, Items* items);
 
   /// The function's value for the list. `metric` is the built-in metric that gave the values; "" if
-  /// process_results did. The process draws with `seed`.
-  Json Aggregate(const std::string& function, const Items& items, const std::string& metric,
-                 uint64_t seed);
+  /// process_results did. The process draws with the harness's seeds.
+  Json Aggregate(const std::string& function, const Items& items, const std::string& metric);
 
   /// Filters all documents of the list in one call, and takes the list. Nothing if each comes out
   /// as it did alone.

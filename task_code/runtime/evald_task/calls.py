@@ -175,10 +175,10 @@ class Calls:
         self.items[items].extend(values)
         return {"items": items}
 
-    def do_aggregate(self, function, items, metric, seed):
+    def do_aggregate(self, function, items, metric):
         """`metric`: the built-in metric whose values the list has; "" for values of process_results."""
         values = items_of(metric, self.items[items])
-        functions.seed(seed)
+        functions.seed_as_the_harness()
         return {"value": as_json(self.function(function)(values))[0]}
 
     # -- mathematics

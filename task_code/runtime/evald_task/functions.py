@@ -66,5 +66,6 @@ def seed(number, numpy_number=None):
 
 
 def seed_as_the_harness():
-    """Before a function makes documents: they are then those of a task that the harness evaluates alone."""
+    """Before a function makes documents, or aggregates: what it draws is then what the harness draws if it evaluates the task
+    alone, and if no function of the task has drawn before."""
     seed(PYTHON_SEED, NUMPY_SEED)

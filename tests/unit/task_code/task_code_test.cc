@@ -97,7 +97,7 @@ TEST_F(TaskCodeTest, AggregationsGetValuesAsTheyWere) {
     const Json packed = Json::array({metrics.values["pair"], metrics.python["pair"]});
     aggregating->AddItems(Function("g"), Json::array({packed}), &items);
   }
-  EXPECT_EQ(aggregating->Aggregate(Function("g"), items, "", 1), "abc");
+  EXPECT_EQ(aggregating->Aggregate(Function("g"), items, ""), "abc");
 }
 
 TEST_F(TaskCodeTest, FiltersOneDocumentAndChecksAll) {
@@ -177,7 +177,7 @@ TEST_F(TaskCodeTest, ACallThatIsStoppedEndsSoon) {
     stopped = true;
   });
   const auto begin = std::chrono::steady_clock::now();
-  const auto call = [&] { code->Aggregate(Function("g"), items, "acc", 1); };
+  const auto call = [&] { code->Aggregate(Function("g"), items, "acc"); };
   EXPECT_THAT(CaughtText(call, ErrorKind::kInfrastructure), HasSubstr("was stopped"));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
   soon.join();
