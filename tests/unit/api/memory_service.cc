@@ -316,7 +316,15 @@ void MemoryService::Finish(const std::string& run, int samples) {
   const fs::path folder = folder_ / run;
   WriteSampleFile(folder / "samples_sums.jsonl", samples);
   WriteSampleFile(folder / "samples_choice.jsonl", samples);
-  std::ofstream(folder / "results.json") << "{\"results\":{\"sums\":{\"exact_match,none\":0.5}}}\n";
+  const Json results = {{"results", {{"sums", {{"exact_match,none", 0.5}}}}},
+                        {"versions", {{"sums", 1}}},
+                        {"n-shot", {{"sums", 0}}},
+                        {"n-samples", {{"sums", {{"original", 2}, {"effective", 2}}}}},
+                        {"configs", {{"sums", Json::object()}}},
+                        {"higher_is_better", {{"sums", {{"exact_match", true}}}}},
+                        {"date", 1.0},
+                        {"evald", Json::object()}};
+  std::ofstream(folder / "results.json") << results.dump() << "\n";
   std::ofstream(folder / "timeline.json") << "{\"traceEvents\":[]}\n";
   std::ofstream(folder / "report.html") << "<!doctype html><title>report</title>\n";
   {
