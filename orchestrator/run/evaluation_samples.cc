@@ -51,7 +51,7 @@ void Evaluation::MakeSamplesSoFar(const std::string& task, bool renew, SamplesSo
   if (so_far->waiting.size() > 1) return;
   so_far->begun_us = MonotonicMicros();
   FinishedTask asked = TaskWithFiles(index->second);
-  asked.samples += ".so-far";
+  asked.samples += kSoFar;
   support_.finisher->WriteSoFar(
       std::move(asked),
       [so_far = so_far](const std::shared_ptr<const SamplesSoFar>& samples,

@@ -1,11 +1,14 @@
 #include "orchestrator/run/run_ending.h"
 
+#include <cstring>
+
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "orchestrator/report/results.h"
 #include "orchestrator/run/run_costs.h"
+#include "orchestrator/run/samples_so_far.h"
 #include "orchestrator/state/prior_store.h"
 
 namespace evald {
@@ -44,9 +47,23 @@ bool WriteResults(const RunEnding& ending, const Json& results) {
   return false;
 }
 
+constexpr const char* kPart = ".part";  // PendingFile's
+
+// A process that was killed may have left samples of an unfinished task (WriteSamplesSoFar).
+void RemoveSamplesSoFar(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    std::string name = entry.path().filename().string();
+    if (name.ends_with(kPart)) name.resize(name.size() - std::strlen(kPart));
+    if (name.ends_with(std::string(".jsonl") + kSoFar))
+      std::filesystem::remove(entry.path(), error);
+  }
+}
+
 }  // namespace
 
 RunOutcome EndRun(RunEnding ending) {
+  RemoveSamplesSoFar(ending.directory.path());
   WriteTimeline(ending);
   const auto shares = ending.timeline.Share("generate", ending.end_us);
   RunOutcome outcome;

@@ -18,6 +18,9 @@ struct SamplesSoFar {
   int64_t documents = 0;  ///< of the task
 };
 
+/// What the name of that file, while it has one, has after samples_<task>.jsonl.
+inline constexpr const char* kSoFar = ".so-far";
+
 /// The samples, or nothing if no document is scored; or why they cannot be read.
 using SamplesSoFarDone = std::function<void(std::shared_ptr<const SamplesSoFar> samples,
                                             const std::optional<Error>& error)>;

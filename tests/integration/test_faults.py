@@ -63,7 +63,11 @@ class Faults(EvaldCase):
         config = self.write_config(engine=self.ENGINE)
         for life in range(3):
             self.killed_at("run.generations_committed", random.randrange(1, 3), config, *(["--resume"] if life else []))
+        run = next((self.folder / "runs").glob("*/run.json")).parent
+        for name in ("samples_sums.jsonl.so-far", "samples_sums.jsonl.so-far.part"):  # made for somebody who looked on
+            (run / name).write_text("half")
         self.check_against(expected, self.run_done(config, "--resume"))
+        self.assertEqual(list(run.glob("*so-far*")), [])
 
     def test_a_row_that_names_a_file_outside_of_the_run_is_dropped(self):
         """Damaged files are renamed, and the row must not decide which file that is."""
