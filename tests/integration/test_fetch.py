@@ -398,13 +398,15 @@ class Faults(FetchCase):
         self.refused("the files need .* and its file system has .* free", status=3)
 
     def test_a_crash_while_files_are_put_in_place(self):
-        for passing in (1, 2):
+        for point in ("before_placing:1", "after_placed:1", "after_placed:2"):
             process = self.start("fetch", "gsm8k", "--data-dir", self.data, "--endpoint", self.server.url,
-                                 env=dict(self.environment, EVALD_FAIL_POINT=f"evald/fetch.after_placed:{passing}"))
+                                 env=dict(self.environment, EVALD_FAIL_POINT=f"evald/fetch.{point}"))
             process.communicate(timeout=300)
             self.assertEqual(process.returncode, -signal.SIGKILL)
             need = self.needs("gsm8k", status=1)["openai/gsm8k main: test"]
-            self.assertIn("was ended while it put files", need["problem"])
+            self.assertFalse(need["there"])
+            if point.startswith("after"):
+                self.assertIn("was ended while it put files", need["problem"])
         self.fetched(self.server, "gsm8k")
         self.assertTrue(all(need["there"] for need in self.needs("gsm8k").values()))
 
