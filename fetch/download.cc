@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 
@@ -103,7 +104,6 @@ class Downloading {
   void FetchRest() {
     Patience patience(caller_->access());
     while (true) {
-      const uint64_t before = fetched_;
       const Answered answer = Ask();
       const Response& response = answer.response;
       if (response.thrown) std::rethrow_exception(response.thrown);
@@ -115,7 +115,9 @@ class Downloading {
         Empty();
         continue;  // the file there is shorter than the part
       }
-      if (fetched_ > before) patience.Renew();
+      // A server that begins anew each time brings bytes without end.
+      if (part_.bytes() > most_) patience.Renew();
+      most_ = std::max(most_, part_.bytes());
       if (!patience.Another(source_.url, response)) throw Refusal(response, patience.attempts());
     }
   }
@@ -206,6 +208,7 @@ class Downloading {
   std::atomic<int64_t>* came_;
   std::optional<uint64_t> total_;  // of the file, once an answer has begun
   uint64_t fetched_ = 0;
+  uint64_t most_ = 0;  // that the part has had
   bool too_long_ = false;
   bool again_ = false;
 };

@@ -16,7 +16,8 @@ using http_client::Request;
 using http_client::Response;
 
 constexpr size_t kFilesMax = 100'000;
-constexpr int kPagesMax = 10'000;
+constexpr int kPagesMax = 1'000;
+constexpr uint64_t kFileBytesMax = uint64_t{1} << 44;  // 100,000 of them still have a sum
 constexpr size_t kValuesMax = 5'000'000;
 constexpr size_t kPathBytesMax = 1024;
 constexpr size_t kCommitDigits = 40;
@@ -119,7 +120,11 @@ std::string NextPage(const Access& access, const Response& response) {
     const std::string url = part.substr(open + 1, close - open - 1);
     // A mirror may pass on the link of the hub that it mirrors.
     const size_t api = url.rfind("/api/", url.find('?'));
-    return api == std::string::npos ? "" : access.endpoint + url.substr(api);
+    if (api != std::string::npos) return access.endpoint + url.substr(api);
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the list of files goes on at '{}', which is not of the hub's API",
+                            http_client::Shown(access.endpoint), Shortened(url, 200)),
+                "check the endpoint: a mirror must pass the hub's header Link on");
   }
   return "";
 }
@@ -134,6 +139,11 @@ HubFile FileOf(const Json& entry, const std::string& where) {
     file.bytes = FieldOr<uint64_t>(lfs, "size", file.bytes, where);
   } else {
     file.git_blob = FieldOr<std::string>(entry, "oid", "", where);
+  }
+  if (file.bytes > kFileBytesMax) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the repository lists the file '{}' with {}, expected at most {}",
+                            where, file.path, HumanBytes(file.bytes), HumanBytes(kFileBytesMax)));
   }
   if (const std::string wrong = WrongWithPath(file.path); !wrong.empty()) {
     throw Error(ErrorKind::kInput,
@@ -241,7 +251,9 @@ std::vector<HubFile> Hub::Files(const HubRepository& repository, const std::stri
     files.insert(files.end(), page.begin(), page.end());
     if (files.size() > kFilesMax || pages > kPagesMax) {
       throw Error(ErrorKind::kInput,
-                  fmt::format("{}: the repository has more than {} files", where, kFilesMax));
+                  fmt::format("{}: the repository has more than {} files, or a list of more than "
+                              "{} pages",
+                              where, kFilesMax, kPagesMax));
     }
     std::string next = NextPage(access(), answer.response);
     if (next == url) next.clear();

@@ -82,12 +82,13 @@ class CodeResults : public ProcessResults {
   void CheckName(const std::string& name) const {
     constexpr size_t kBytesMax = 200;
     const bool fine = !name.empty() && name.size() <= kBytesMax &&
-                      name.find(',') == std::string::npos && name.find('\n') == std::string::npos;
+                      name.find(',') == std::string::npos && name.find('\n') == std::string::npos &&
+                      !name.ends_with("_stderr");
     if (fine) return;
     throw Error(
         ErrorKind::kInput,
         fmt::format("the function '{}' gives a metric the name '{}', expected 1 to {} bytes "
-                    "without commas and line feeds",
+                    "without commas and line feeds, and no '_stderr' at the end",
                     function_, name.substr(0, kBytesMax), kBytesMax));
   }
 

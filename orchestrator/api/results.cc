@@ -125,9 +125,16 @@ SamplesFile FileOf(const SamplesSoFar& samples) {
 }
 
 ProblemError NoSamplesYet(const Json& run, const std::string& task) {
-  return ProblemError({409, "not-yet",
-                       fmt::format("no document of the task '{}' is scored yet; the run is {}",
-                                   task, run.value("state", "unknown"))});
+  const std::string state = run.value("state", "unknown");
+  if (run.value("ended", Json()).is_null()) {
+    return ProblemError(
+        {409, "not-yet",
+         fmt::format("no document of the task '{}' is scored yet; the run is {}", task, state)});
+  }
+  return ProblemError(
+      {409, "not-yet",
+       fmt::format("the task '{}' was not finished when the run ended ({})", task, state),
+       "what is scored is kept: resume the run, and its samples can be read again"});
 }
 
 // One request for a page of samples, step by step.

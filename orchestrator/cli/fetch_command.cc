@@ -60,6 +60,8 @@ dataset_fetch::SourceTable ReadSources(const FetchFlags& flags) {
   const fs::path path = SourcesPath(flags);
   // With --pin the file may be yet to be made.
   if (!fs::exists(path) && (flags.sources.empty() || flags.pin)) return {};
+  if (!fs::is_regular_file(path))
+    throw Error(ErrorKind::kUsage, path.string() + ": is no file, expected a sources.yaml");
   return dataset_fetch::ParseSourceTable(ReadFile(path), path.string());
 }
 

@@ -125,12 +125,11 @@ class Downloads {
       : settings_(settings), all_(all) {
     for (size_t d = 0; d < all->size(); ++d) {
       const DatasetPlan& plan = (*all)[d].plan;
+      if (!(*all)[d].planned) continue;
       for (size_t f = 0; f < plan.files.size(); ++f)
         if (plan.files[f].there.empty()) Add(plan, d, f);
     }
   }
-
-  uint64_t BytesToWrite() const { return fetch::BytesToWrite(jobs_); }
 
   void Run(fetch::DownloadProgress* progress) {
     const std::vector<fetch::JobEnd> ends =
@@ -180,6 +179,26 @@ class Downloads {
   std::map<fs::path, size_t> by_target_;
 };
 
+// Leaves out datasets for which there is no room beside those before them.
+void RequireRoomFor(const FetchSettings& settings, std::vector<Fetching>* all) {
+  uint64_t needed = 0;
+  for (Fetching& one : *all) {
+    std::vector<fetch::Job> jobs;
+    for (const PlannedFile& file : one.plan.files) {
+      const fs::path staged = StagedPath(one.plan, file);
+      if (file.there.empty() && !fs::exists(staged)) jobs.push_back({file.source, staged});
+    }
+    try {
+      const uint64_t bytes = fetch::BytesToWrite(jobs);
+      fetch::RequireRoom(settings.data_dir, needed + bytes);
+      needed += bytes;
+    } catch (const Error& error) {
+      one.end.failures.push_back(error);
+      one.planned = false;
+    }
+  }
+}
+
 // Puts the files of a dataset in place, if all have come.
 void Place(Fetching* one) {
   if (!one->planned || !one->end.failures.empty()) return;
@@ -227,8 +246,8 @@ std::vector<DatasetEnd> FetchDatasets(const WantedData& wanted, const FetchSetti
   std::vector<Fetching> all;
   for (const WantedDataset& dataset : wanted.datasets)
     if (IsWorkFor(dataset, settings)) all.push_back(Begin(dataset, settings, &hub));
+  RequireRoomFor(settings, &all);
   Downloads downloads(settings, &all);
-  fetch::RequireRoom(settings.data_dir, downloads.BytesToWrite());
   if (!settings.plan_only) {
     downloads.Run(progress);
     for (Fetching& one : all) Place(&one);

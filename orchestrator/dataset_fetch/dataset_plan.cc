@@ -38,7 +38,8 @@ const fetch::HubFile* FindFile(const std::vector<fetch::HubFile>& files, const s
 bool HasContent(const fs::path& folder) {
   std::error_code missing;
   for (const auto& entry : fs::directory_iterator(folder, missing)) {
-    if (entry.path().filename() != kStagingFolder) return true;
+    const std::string name = entry.path().filename().string();
+    if (name != kStagingFolder && name != std::string(kFetchedFile) + ".part") return true;
   }
   return false;
 }
@@ -111,13 +112,13 @@ class Planner {
       const auto commit =
           other_way ? hub_->FindCommit(repository_, kConvertedBranch) : std::nullopt;
       if (!commit) throw;
-      TakeConverted(Converted(*commit), error);
+      TakeConverted(*commit, error);
     }
   }
 
-  void TakeConverted(const Listing& converted, const Error& of_main) {
+  void TakeConverted(const std::string& commit, const Error& of_main) {
     try {
-      Take(converted);
+      Take(Converted(commit));
     } catch (const Error& error) {
       throw Error(error.kind(),
                   fmt::format("{}; and of its branch {}: {}", of_main.message(), kConvertedBranch,
@@ -200,6 +201,12 @@ class Planner {
     planned.source = hub_->SourceOf(repository_, listing.commit, file);
     if (const auto pin = source_.files.find(file.path); pin != source_.files.end())
       Pin(pin->second, &planned);
+    if (planned.source.sha256.empty() && planned.source.git_blob.empty()) {
+      throw Error(
+          ErrorKind::kInput,
+          fmt::format("{}: the hub lists the file {} without a hash", repository_.name, file.path),
+          "give its hash in a sources.yaml (docs/fetch.md), or use another endpoint");
+    }
     planned.there = HashOfRightFile(planned.source, plan_.folder / planned.path);
     return planned;
   }

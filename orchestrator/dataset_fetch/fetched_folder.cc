@@ -38,6 +38,7 @@ void WriteFetched(const fs::path& folder, const Fetched& fetched,
 std::optional<Fetched> ReadFetched(const fs::path& folder) {
   const fs::path path = folder / kFetchedFile;
   if (!fs::exists(path)) return std::nullopt;
+  if (!fs::is_regular_file(path)) throw Error(ErrorKind::kInput, path.string() + ": is no file");
   const std::string where = path.string();
   const Json document = ParseJson(ReadFile(path), where);
   if (Field<int>(document, "version", where) != kVersion) {

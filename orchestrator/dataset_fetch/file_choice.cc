@@ -35,6 +35,23 @@ class NamesFolder {
     root_ = root;
     // The reader looks for a script that has the folder's name.
     path_ = root_ / repository.substr(repository.rfind('/') + 1);
+    try {
+      Fill(files, card);
+    } catch (const fs::filesystem_error& error) {
+      Remove();
+      throw Error(ErrorKind::kInput,
+                  fmt::format("the files of {} cannot be laid out here: {}", repository,
+                              error.code().message()),
+                  "names may be too long, or the list of files is broken");
+    }
+  }
+  NamesFolder(const NamesFolder&) = delete;
+  NamesFolder& operator=(const NamesFolder&) = delete;
+  ~NamesFolder() { Remove(); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  void Fill(const std::vector<fetch::HubFile>& files, const std::string& card) const {
     fs::create_directory(path_);
     std::set<fs::path> made;
     for (const fetch::HubFile& file : files) {
@@ -44,15 +61,12 @@ class NamesFolder {
     }
     if (!card.empty()) std::ofstream(path_ / kCardFile) << card;
   }
-  NamesFolder(const NamesFolder&) = delete;
-  NamesFolder& operator=(const NamesFolder&) = delete;
-  ~NamesFolder() {
+
+  void Remove() const {
     std::error_code ignored;
     fs::remove_all(root_, ignored);
   }
-  const fs::path& path() const { return path_; }
 
- private:
   fs::path root_, path_;
 };
 

@@ -314,6 +314,14 @@ MetricKey ResolveMetric(const Gate& gate, const ResultSet& set) {
 
 namespace {
 
+[[noreturn]] void ThrowNoDirection(const Gate& gate) {
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("{}: neither the task nor the baseline says whether a higher '{}' is better",
+                  gate.Place("metric"), gate.metric),
+      "add direction: higher or direction: lower");
+}
+
 // Checks that the baseline has the metric and filter under which the candidate's documents will be
 // compared.
 void CheckDrop(const Gate& gate, const MetricKey& key, const ResultSet& expected,
@@ -322,11 +330,7 @@ void CheckDrop(const Gate& gate, const MetricKey& key, const ResultSet& expected
   same.filter = key.filter;
   ResolveMetric(same, baseline);
   if (!gate.higher_is_better && !HigherIsBetter(expected, key) && !HigherIsBetter(baseline, key)) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("{}: neither the task nor the baseline says whether a higher '{}' is better",
-                    gate.Place("metric"), key.metric),
-        "add direction: higher or direction: lower");
+    ThrowNoDirection(gate);
   }
   for (const std::string& leaf : baseline.Leaves(gate.task)) baseline.CheckSamples(leaf);
 }
@@ -376,6 +380,7 @@ void CheckPolicy(const GatePolicy& policy, const ResultSet& expected, const Resu
     const bool later = MayBeGiven(gate, expected);
     const MetricKey key = later ? MetricKey() : ResolveMetric(gate, expected);
     RequireBaseline(gate, policy);
+    if (later && gate.NeedsBaseline() && !gate.higher_is_better) ThrowNoDirection(gate);
     if (!later && gate.NeedsBaseline() && baseline != nullptr)
       CheckDrop(gate, key, expected, *baseline);
   }

@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
 from evald_case import QUICKSTART, SOURCE, EvaldCase
@@ -389,13 +390,63 @@ class Faults(FetchCase):
 
     def test_a_full_disk_is_seen_before(self):
         repository = self.server.repositories["openai/gsm8k"]
-        tree = [{"type": "file", "path": path, "size": 1 << 60, "oid": "0" * 40} for path in repository.commits[
+        tree = [{"type": "file", "path": path, "size": 1 << 43, "oid": "0" * 40} for path in repository.commits[
             repository.branches[BRANCH]] if path != "README.md"]
         card_bytes = self.content("README.md")
         tree.append({"type": "file", "path": "README.md", "size": len(card_bytes), "oid": git_blob(card_bytes)})
         route = f"/api/datasets/openai/gsm8k/tree/{repository.branches[BRANCH]}"
         self.server.faults[route] = [lambda handler, data: HubServer.send_json(handler, tree)]
         self.refused("the files need .* and its file system has .* free", status=3)
+
+    def listed(self, *entries, **fields):
+        """The next list of files has these entries beside the right ones."""
+        def answer(handler, data):
+            repository = self.server.repositories["openai/gsm8k"]
+            right = [{"type": "file", "path": path, "size": len(data), "oid": git_blob(data)}
+                     for path, data in repository.commits[repository.branches[BRANCH]].items()]
+            HubServer.send_json(handler, [one for one in right if one["path"] not in {e["path"] for e in entries}] + list(entries),
+                                **fields)
+        commit = self.server.repositories["openai/gsm8k"].branches[BRANCH]
+        self.server.faults[f"/api/datasets/openai/gsm8k/tree/{commit}"] = [answer]
+
+    def test_lists_that_cannot_be_true(self):
+        self.server.repositories["owner/name"] = Repository({"test.jsonl": lines({"text": "b", "label": "2"})})
+        self.write_task(part="")
+        before = set(pathlib.Path(tempfile.gettempdir()).glob("evald-fetch-*"))
+        whole = {"type": "file", "size": 1, "oid": "0" * 40}
+        for entry, message in (({**whole, "path": self.TEST + "/inner.jsonl"}, "the files of openai/gsm8k cannot be laid out here"),
+                               ({**whole, "path": self.TEST, "size": 1 << 63}, "expected at most 16.0 TiB"),
+                               ({"type": "file", "path": self.TEST, "size": 3}, "lists the file main/test-.* without a hash")):
+            self.listed(entry)
+            done = self.fetch(self.server, "mine", "gsm8k", "--task-dir", self.tasks)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, message)
+            self.assertTrue(self.needs("mine")["owner/name: test"]["there"], "the other dataset was stopped")
+        self.assertEqual(set(pathlib.Path(tempfile.gettempdir()).glob("evald-fetch-*")), before)
+        self.listed({**whole, "path": "other.txt"}, Link='<file:///etc/passwd>; rel="next"')
+        self.refused("the list of files goes on at 'file:///etc/passwd', which is not of the hub's API")
+
+    def test_a_server_that_begins_anew_each_time_is_given_up(self):
+        def half(handler, data):
+            HubServer.head(handler, 200, len(data), {})
+            handler.wfile.write(data[:len(data) // 2])
+            handler.close_connection = True
+            handler.connection.close()
+        self.server.faults[self.TRAIN] = [half] * 100
+        self.refused("main/train-00000-of-00002.jsonl", status=3)
+        self.assertLess(len(self.server.called(self.TRAIN)), 20)
+
+    def test_a_broken_card_is_named(self):
+        repository = self.server.repositories["openai/gsm8k"]
+        repository.put(BRANCH, {**repository.commits[repository.branches[BRANCH]], "README.md": b"---\nconfigs: [\n---\n"})
+        repository.put("refs/convert/parquet", {"x.txt": b"x"})
+        self.refused("README.md.*; and of its branch refs/convert/parquet: ")
+
+    def test_a_crash_before_the_first_record_is_no_folder_of_somebody_else(self):
+        folder = self.data / "openai/gsm8k"
+        (folder / ".evald-fetch").mkdir(parents=True)
+        (folder / ".evald-fetch.json.part").write_text("{")
+        self.fetched(self.server, "gsm8k")
 
     def test_a_crash_while_files_are_put_in_place(self):
         for point in ("before_placing:1", "after_placed:1", "after_placed:2"):

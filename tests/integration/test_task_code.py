@@ -218,6 +218,15 @@ class Functions(TaskCode, EvaldCase):
                     "{metric: plain, aggregation: !function utils.plain}, {metric: number, aggregation: !function utils.infinite}, "
                     "{metric: mean, aggregation: !function utils.average}", **keys)
 
+    def test_values_that_cannot_stand_in_results_end_the_run_as_its_input(self):
+        for values, message in (('{"right": 1.0, "long": "x" * (9 << 20)}', "gives metrics of 9.0 MiB, expected at most 8.0 MiB"),
+                                ('{"right": 1.0, "right_stderr": 2.0}', "no '_stderr' at the end")):
+            self.write_task(f"""
+                def results(doc, results):
+                    return {values}
+                """, process_results="!function utils.results", metrics="{metric: right, aggregation: mean}")
+            self.assertIn(message, self.run_failed())
+
     def check_aggregated(self, found, task="coded"):
         for name in ("whole", "again"):
             lengths = [len(sample["filtered_resps"][0]) for sample in self.samples_of(task) if sample["filter"] == name]

@@ -58,9 +58,10 @@ class ProgramStream(io.StringIO):
     kept = 0
 
     def write(self, text):
-        if not isinstance(text, str) or self.tell() + len(text) <= self.kept:
-            return super().write(text)
-        return len(text)
+        if isinstance(text, str) and self.tell() + len(text) > self.kept:
+            super().write(text[:max(0, self.kept - self.tell())])
+            return len(text)
+        return super().write(text)
 
     def read(self, *args, **kwargs):
         raise IOError

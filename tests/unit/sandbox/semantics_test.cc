@@ -38,6 +38,7 @@ TEST_F(Isolated, AFailedProgramsOutputIsKept) {
   const std::string much = Run("for i in range(20000): print('line', i)\nassert 0").output;
   EXPECT_TRUE(much.starts_with("line 0\nline 1\n"));
   EXPECT_LE(much.size(), 2200u);
+  EXPECT_TRUE(Run("print('begin', 'a' * 70000)\nassert 0").output.starts_with("begin aaa"));
   // Whatever stands for the stream then
   EXPECT_EQ(Run("import sys\nclass S:\n    def getvalue(self): raise ValueError\n"
                 "    def flush(self): pass\nsys.stdout = S()\nassert 0")

@@ -402,13 +402,15 @@ TEST_F(BeforeARun, AGateIsOnWhatTheTasksWillHave) {
 
 TEST_F(BeforeARun, AFunctionOfTheTaskMayGiveOtherMetrics) {
   const std::string rule = "{task: t, metric: own, min: 0}",
-                    drop = "{task: t, metric: own, max_drop: 0}";
+                    drop = "{task: t, metric: own, max_drop: 0, direction: higher}";
   EXPECT_THAT(Refusal(rule), HasSubstr("'t' has no metric 'own'"));
   expected_["evald"] = {{kMetricsByFunction, {"t"}}};
   EXPECT_EQ(Refusal(rule), "");
   EXPECT_THAT(Refusal(drop), HasSubstr("needs a baseline"));
   Baseline().Task("t", Ones(3)).Set();
   EXPECT_EQ(Refusal(drop, "baseline: baseline\n"), "");
+  EXPECT_THAT(Refusal("{task: t, metric: own, max_drop: 0}", "baseline: baseline\n"),
+              HasSubstr("add direction: higher or direction: lower"));
   EXPECT_EQ(Refusal("{task: t, metric: acc, min: 0}"), "");
   EXPECT_THAT(Refusal("{task: u, metric: own, min: 0}"), HasSubstr("'u' has no metric 'own'"));
 }
