@@ -58,6 +58,7 @@ metadata: {{version: 1.0}}
 AGGREGATE = "aggregate_metric_list: [{metric: exact_match, aggregation: mean, weight_by_size: true}]\nmetadata: {version: 1}\n"
 
 WIDTHS = {1400: 900, 420: 860}
+SHEET_HEIGHT = 1500  # of the pictures in docs/ that show each view in both widths and themes
 SCHEMES = ("light", "dark")
 
 
@@ -183,16 +184,20 @@ class Camera:
         few_colours(self.take("page-compare", views["compare"], 1120, "light", height=900))
         few_colours(self.take("page-runs-dark", views["runs"], 1120, "dark", height=900))
         halves = [self.take(f"phone-{name}", views[name], 420, "light", height=900) for name in ("runs", "curves")]
-        self.side_by_side(halves, self.folder / "page-phone.png")
-        few_colours(self.folder / "page-phone.png")
+        self.side_by_side(halves, self.folder / "page-phone.png", 424 * 2, 904)
+        for name, view in views.items():
+            four = [self.take(f"{width}-{scheme}", view, width, scheme, height=SHEET_HEIGHT) for width in WIDTHS for scheme in SCHEMES]
+            self.side_by_side(four, self.folder / f"page-all-{name}.png", sum(WIDTHS) + 8, SHEET_HEIGHT // 2, scale=0.5)
 
-    def side_by_side(self, pictures, path):
+    def side_by_side(self, pictures, path, width, height, scale=1):
         images = [f'<img src="data:image/png;base64,{base64.b64encode(one.read_bytes()).decode()}" style="border:1px solid #888">' for one in pictures]
-        self.page.size(424 * len(pictures), 904)
+        self.page.size(width, height)
         self.page.open("about:blank")
-        self.page.run("document.body.style = 'margin:0;display:flex;gap:2px'; document.body.innerHTML = arguments[0];", "".join(images))
+        style = f"margin:0;display:flex;gap:2px;zoom:{scale}"
+        self.page.run("document.body.style = arguments[1]; document.body.innerHTML = arguments[0];", "".join(images), style)
         self.page.wait("the pictures", lambda: self.page.run("return [...document.images].every((one) => one.complete);"), 20)
         self.page.screenshot(path, whole=False)
+        few_colours(path)
         for one in pictures:
             one.unlink()
 
