@@ -96,7 +96,7 @@ class FetchProgress {
     while (!changed_.wait_for(lock, kRedraw, [this] { return ended_; })) {
       if (progress_.files_total == 0 && notice_.empty()) continue;
       ProgressSnapshot snapshot = Snapshot();
-      if (Now() < notice_until_) snapshot.notice = notice_;
+      if (Now() < notice_until_) snapshot.remark = notice_;
       display_.Show(snapshot);
     }
   }

@@ -91,6 +91,7 @@ std::vector<std::string> RenderProgress(const ProgressSnapshot& snapshot, int co
     time += fmt::format("; tasks: {} done, {} under way, {} waiting", done, active.size(), waiting);
   }
   last.push_back(Fit(time, columns));
+  if (!snapshot.remark.empty()) last.push_back(Fit("  " + snapshot.remark, columns));
   if (!snapshot.notice.empty()) {
     const std::string notice = PrintableLine(Notice(snapshot));
     for (const std::string& line :

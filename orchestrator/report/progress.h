@@ -29,6 +29,7 @@ struct ProgressSnapshot {
   double documents_per_s = 0;  ///< generated; 0: not known yet
   std::vector<PhaseProgress> phases;
   std::vector<TaskProgress> tasks;
+  std::string remark = {};  ///< a line of its own below the time
   /// In place of the time left, of a run that is to stop: what is being waited for
   std::string notice = {};
   double notice_s = -1;  ///< how long that may take yet; -1: not known

@@ -42,6 +42,12 @@ TEST(Progress, ARunThatIsToStopSaysSoInPlaceOfTheTimeLeft) {
   EXPECT_EQ(Join(lines, "\n").find("left"), std::string::npos);
 }
 
+TEST(Progress, ARemarkIsShownAsItIs) {
+  ProgressSnapshot snapshot;
+  snapshot.remark = "http://hub: status 429; waiting 5 s";
+  EXPECT_EQ(RenderProgress(snapshot, 80, 24).back(), "  " + snapshot.remark);
+}
+
 TEST(Progress, FitsTheTerminal) {
   ProgressSnapshot snapshot = Snapshot();
   for (TaskProgress& task : snapshot.tasks) task.generated = 5;
