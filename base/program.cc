@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <string_view>
 
 #include "base/clock.h"
@@ -72,7 +73,8 @@ pid_t Spawn(const ProgramCall& call, int input, int output, int errors) {
                                    Pointers(&words).data(), Pointers(&variables).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
-  if (failure != 0) ThrowErrno(call.program, "starting", failure);
+  if (failure != 0)
+    throw NotStarted(fmt::format("{}: starting: {}", call.program.string(), ::strerror(failure)));
   return pid;
 }
 

@@ -7,7 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "evald/error.h"
+
 namespace evald {
+
+/// A program that could not be started: nothing of it has run.
+class NotStarted : public Error {
+ public:
+  explicit NotStarted(const std::string& message) : Error(ErrorKind::kInfrastructure, message) {}
+};
 
 /// A program to run to its end.
 struct ProgramCall {
@@ -29,8 +37,8 @@ struct ProgramResult {
   std::string errors;  ///< the same of standard error, if asked for
 };
 
-/// Runs a program until it ends. Throws Error(kInfrastructure) if it cannot be started or does not
-/// end in time. In the latter case the program and its process group are killed; if the kernel does
+/// Runs a program until it ends. Throws NotStarted, and Error(kInfrastructure) if it does not end
+/// in time. In the latter case the program and its process group are killed; if the kernel does
 /// not let it die, it is left behind. Blocks; any thread.
 ProgramResult RunProgram(const ProgramCall& call);
 

@@ -224,7 +224,6 @@ std::optional<Json> ReadFetched(const ReadFolder& folder) {
          "call 'evald fetch' again");
 }
 
-constexpr std::string_view kHubScheme = "hf://";
 constexpr std::string_view kDatasetsScheme = "hf://datasets/";
 
 }  // namespace

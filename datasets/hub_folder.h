@@ -16,6 +16,9 @@ namespace evald {
 /// (docs/fetch.md).
 inline constexpr const char* kFetchedFile = ".evald-fetch.json";
 
+/// What names of the hub's files and datasets begin with.
+inline constexpr std::string_view kHubScheme = "hf://";
+
 /// A file of a dataset of the hub: hf://datasets/owner/name[@revision]/path, as data_files of a
 /// task may name it.
 struct HubFileName {

@@ -229,7 +229,7 @@ Documents WithRows(Documents documents, const SplitFiles& files) {
 }  // namespace
 
 bool IsLocalFolder(const std::string& dataset_path) {
-  if (dataset_path.starts_with("hf://")) return false;
+  if (dataset_path.starts_with(kHubScheme)) return false;
   for (const char* begin : {"/", "./", "../", "~"}) {
     if (dataset_path.starts_with(begin)) return true;
   }

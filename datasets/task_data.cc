@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "datasets/functions.h"
+#include "datasets/hub_folder.h"
 #include "datasets/leaf_task.h"
 #include "datasets/sources.h"
 #include "metrics/scoring/metrics.h"
@@ -16,7 +17,7 @@ namespace {
 
 void AddHubFiles(const Json& files, std::vector<std::string>* names) {
   for (const Json& file : files.is_array() ? files : Json::array({files})) {
-    if (file.is_string() && file.get_ref<const std::string&>().starts_with("hf://"))
+    if (file.is_string() && file.get_ref<const std::string&>().starts_with(kHubScheme))
       names->push_back(file);
   }
 }

@@ -79,7 +79,7 @@ void RequireRoom(const fs::path& folder, uint64_t bytes) {
               "make room, or name another folder");
 }
 
-uint64_t BytesToWrite(const std::vector<Job>& jobs) {
+uint64_t BytesToWrite(std::span<const Job> jobs) {
   uint64_t bytes = 0;
   for (const Job& job : jobs) {
     std::error_code missing;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "fetch/download.h"
@@ -37,6 +38,6 @@ void RequireRoom(const std::filesystem::path& folder, uint64_t bytes);
 
 /// The bytes that the jobs have yet to write: what their part files have is there already. Sizes
 /// that are not known count as none.
-uint64_t BytesToWrite(const std::vector<Job>& jobs);
+uint64_t BytesToWrite(std::span<const Job> jobs);
 
 }  // namespace evald::fetch

@@ -5,9 +5,10 @@
 
 namespace evald::http_client {
 
-std::string SystemCertificates() {
-  const char* named = std::getenv("SSL_CERT_FILE");
-  if (named != nullptr && *named != '\0') return named;
+namespace {
+
+// Where a system keeps its certificates, if that is not Debian's place.
+std::string OtherPlace() {
   std::error_code error;
   if (std::filesystem::exists("/etc/ssl/certs/ca-certificates.crt", error)) return "";
   for (const char* file : {"/etc/pki/tls/certs/ca-bundle.crt",  // Fedora, RHEL
@@ -16,6 +17,15 @@ std::string SystemCertificates() {
     if (std::filesystem::exists(file, error)) return file;
   }
   return "";
+}
+
+}  // namespace
+
+std::string SystemCertificates() {
+  const char* named = std::getenv("SSL_CERT_FILE");
+  if (named != nullptr && *named != '\0') return named;
+  static const std::string place = OtherPlace();  // looked for once: calls are many
+  return place;
 }
 
 }  // namespace evald::http_client

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <map>
+#include <span>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -124,10 +125,7 @@ class Downloads {
   Downloads(const FetchSettings& settings, std::vector<Fetching>* all)
       : settings_(settings), all_(all) {
     for (size_t d = 0; d < all->size(); ++d) {
-      const DatasetPlan& plan = (*all)[d].plan;
-      if (!(*all)[d].planned) continue;
-      for (size_t f = 0; f < plan.files.size(); ++f)
-        if (plan.files[f].there.empty()) Add(plan, d, f);
+      if ((*all)[d].planned) AddDataset(d);
     }
   }
 
@@ -142,6 +140,24 @@ class Downloads {
   struct Place {
     size_t dataset, file;
   };
+
+  // Leaves the dataset out if there is no room for it beside those before.
+  void AddDataset(size_t d) {
+    Fetching& one = (*all_)[d];
+    const size_t before = jobs_.size();
+    for (size_t f = 0; f < one.plan.files.size(); ++f)
+      if (one.plan.files[f].there.empty()) Add(one.plan, d, f);
+    try {
+      const uint64_t bytes = fetch::BytesToWrite(std::span(jobs_).subspan(before));
+      fetch::RequireRoom(settings_.data_dir, bytes_ + bytes);
+      bytes_ += bytes;
+    } catch (const Error& error) {
+      one.end.failures.push_back(error);
+      for (size_t i = before; i < jobs_.size(); ++i) by_target_.erase(jobs_[i].target);
+      jobs_.resize(before);
+      places_.resize(before);
+    }
+  }
 
   void Add(const DatasetPlan& plan, size_t d, size_t f) {
     fetch::Job job{plan.files[f].source, StagedPath(plan, plan.files[f])};
@@ -177,27 +193,8 @@ class Downloads {
   std::vector<fetch::Job> jobs_;
   std::vector<std::vector<Place>> places_;  // by job
   std::map<fs::path, size_t> by_target_;
+  uint64_t bytes_ = 0;  // of all jobs
 };
-
-// Leaves out datasets for which there is no room beside those before them.
-void RequireRoomFor(const FetchSettings& settings, std::vector<Fetching>* all) {
-  uint64_t needed = 0;
-  for (Fetching& one : *all) {
-    std::vector<fetch::Job> jobs;
-    for (const PlannedFile& file : one.plan.files) {
-      const fs::path staged = StagedPath(one.plan, file);
-      if (file.there.empty() && !fs::exists(staged)) jobs.push_back({file.source, staged});
-    }
-    try {
-      const uint64_t bytes = fetch::BytesToWrite(jobs);
-      fetch::RequireRoom(settings.data_dir, needed + bytes);
-      needed += bytes;
-    } catch (const Error& error) {
-      one.end.failures.push_back(error);
-      one.planned = false;
-    }
-  }
-}
 
 // Puts the files of a dataset in place, if all have come.
 void Place(Fetching* one) {
@@ -246,7 +243,6 @@ std::vector<DatasetEnd> FetchDatasets(const WantedData& wanted, const FetchSetti
   std::vector<Fetching> all;
   for (const WantedDataset& dataset : wanted.datasets)
     if (IsWorkFor(dataset, settings)) all.push_back(Begin(dataset, settings, &hub));
-  RequireRoomFor(settings, &all);
   Downloads downloads(settings, &all);
   if (!settings.plan_only) {
     downloads.Run(progress);

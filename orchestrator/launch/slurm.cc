@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 
+#include "base/last_lines.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "evald/error.h"
@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 // slurmctld may be busy. Slurm's programs give up by themselves after MessageTimeout, by default
 // 10 s, and a few tries.
 constexpr std::chrono::seconds kPatience{60};
-constexpr uint64_t kLogTailBytes = 4096;
 constexpr size_t kLogLinesShown = 3;
+constexpr size_t kLogLineBytes = 500;
 
 // Variables of the service that its jobs get. Others, such as keys, stay here.
 constexpr const char* kPassedOn[] = {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "SLURM_CONF"};
@@ -87,10 +87,10 @@ SubmitAnswer SlurmLauncher::Submit(const NodeJob& job, const std::string& join,
     const std::string id = Split(Trim(result.output), ';')[0];
     if (result.status == 0 && !id.empty()) return {SubmitAnswer::Outcome::kAccepted, id, ""};
     return slurm::FailedSubmission(result.errors);
+  } catch (const NotStarted& e) {
+    return {SubmitAnswer::Outcome::kRefused, "", e.what()};
   } catch (const Error& e) {
-    const bool missing = e.message().find("starting") != std::string::npos;
-    return {missing ? SubmitAnswer::Outcome::kRefused : SubmitAnswer::Outcome::kUnknown, "",
-            e.what()};
+    return {SubmitAnswer::Outcome::kUnknown, "", e.what()};
   }
 }
 
@@ -120,15 +120,8 @@ fs::path SlurmLauncher::LogOf(const NodeJob& job) const {
 }
 
 std::string SlurmLauncher::LogEnd(const NodeJob& job) {
-  std::ifstream log(LogOf(job), std::ios::binary | std::ios::ate);
-  const auto bytes = static_cast<uint64_t>(std::max<std::streamoff>(0, log.tellg()));
-  log.seekg(static_cast<std::streamoff>(bytes - std::min(bytes, kLogTailBytes)));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(log, line);) {
-    if (!Trim(line).empty()) lines.push_back(PrintableLine(Shortened(Trim(line), 500)));
-  }
-  if (lines.size() > kLogLinesShown)
-    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kLogLinesShown));
+  std::vector<std::string> lines = LastLines(LogOf(job), kLogLinesShown);
+  for (std::string& line : lines) line = PrintableLine(Shortened(Trim(line), kLogLineBytes));
   return Join(lines, " / ");
 }
 

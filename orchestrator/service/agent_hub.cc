@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "base/clock.h"
+#include "base/last_lines.h"
 #include "base/log.h"
 #include "base/random_id.h"
 #include "base/text.h"
@@ -32,23 +32,10 @@ constexpr int64_t kForgetMicros = int64_t{30} * 60 * 1'000'000;
 constexpr size_t kRefusalsMax = 100;
 // After an agent that ended without a hello; doubled each time
 constexpr int64_t kEndedPauseMicros = 250'000;
-constexpr uint64_t kLogTailBytes = 4096;
 constexpr int64_t kStopSlackMicros = 3'000'000;
 
 void SendLoose(Wire* wire, const protocol::AgentMessage& message) {
   wire->Send(protocol::EncodeFrame(0, 0, protocol::EncodeBody(message)));
-}
-
-// The last line of a log; "" if there is none.
-std::string LastLine(const fs::path& file) {
-  std::ifstream log(file, std::ios::binary | std::ios::ate);
-  const auto bytes = static_cast<uint64_t>(std::max<std::streamoff>(0, log.tellg()));
-  log.seekg(static_cast<std::streamoff>(bytes - std::min(bytes, kLogTailBytes)));
-  std::string last;
-  for (std::string line; std::getline(log, line);) {
-    if (!Trim(line).empty()) last = line;
-  }
-  return last;
 }
 
 }  // namespace
@@ -319,12 +306,13 @@ void AgentHub::KeepLocal(int64_t now) {
 void AgentHub::LocalFailed() {
   keep_local_ = false;
   const fs::path file = local_.state_dir / "logs" / "agent.log";
-  const std::string last = LastLine(file);
-  local_failed_(Error(ErrorKind::kInfrastructure,
-                      fmt::format("the agent of this host, the parent of its workers, ended {} "
-                                  "times before it said hello{}{}",
-                                  kSpawnsMax, last.empty() ? "" : "; its last words: ", last),
-                      fmt::format("see {}", file.string())));
+  const std::vector<std::string> last = LastLines(file, 1);
+  local_failed_(
+      Error(ErrorKind::kInfrastructure,
+            fmt::format("the agent of this host, the parent of its workers, ended {} "
+                        "times before it said hello{}{}",
+                        kSpawnsMax, last.empty() ? "" : "; its last words: ", fmt::join(last, "")),
+            fmt::format("see {}", file.string())));
 }
 
 // ---- the end

@@ -7,10 +7,10 @@
 #include "evald/error.h"
 #include "http_client/client.h"
 #include "http_client/failure.h"
+#include "http_server/own_certificates.h"
 #include "http_server/server.h"
 #include "scripted_server.h"
 #include "tests/unit/checkpoint/checkpoint_files.h"
-#include "tests/unit/http_server/certificate.h"
 #include "tests/unit/support/temporary_folder.h"
 
 namespace evald::http_client::test {
@@ -21,10 +21,10 @@ using ::testing::HasSubstr;
 class TlsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    http::test::MakeCertificate(folder_.path());
+    files_ = http::KeepOwnCertificates(folder_.path(), {"localhost"});
     http::ServerOptions options;
-    options.certificate = folder_.path() / "certificate.pem";
-    options.key = folder_.path() / "key.pem";
+    options.certificate = files_.certificate;
+    options.key = files_.key;
     http::Router router;
     router.Add({"GET", "/", http::Role::kRead, [](const auto&, const http::Responder& answer) {
                   answer(http::JsonResponse(200, "\"private\""));
@@ -35,12 +35,13 @@ class TlsTest : public ::testing::Test {
   Request Ask(const std::string& host) {
     Request request;
     request.url = "https://" + host + ":" + std::to_string(server_->port()) + "/";
-    request.ca_file = folder_.path() / "certificate.pem";
+    request.ca_file = files_.authority;
     request.limits.total = kPatience;
     return request;
   }
 
   TemporaryFolder folder_;
+  http::OwnCertificates files_;
   std::unique_ptr<http::Server> server_;
 };
 

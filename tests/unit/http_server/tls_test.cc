@@ -1,4 +1,4 @@
-// TLS with a certificate that the test makes.
+// TLS with a certificate of the server's own.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "certificate.h"
+#include "http_server/own_certificates.h"
 #include "http_server/server.h"
 #include "socket_client.h"
 #include "tests/unit/support/temporary_folder.h"
@@ -19,14 +19,14 @@ namespace fs = std::filesystem;
 class TlsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    MakeCertificate(folder_.path());
+    files_ = KeepOwnCertificates(folder_.path(), {"localhost"});
     Start(ServerOptions().time.handshake);
   }
 
   void Start(std::chrono::milliseconds handshake) {
     ServerOptions options;
-    options.certificate = folder_ / "certificate.pem";
-    options.key = folder_ / "key.pem";
+    options.certificate = files_.certificate;
+    options.key = files_.key;
     options.time.handshake = handshake;
     options.tokens.Add("reader", Role::kRead, "0123456789abcdef");
     Router router;
@@ -64,6 +64,7 @@ class TlsTest : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
+  OwnCertificates files_;
   std::unique_ptr<Server> server_;
 };
 
