@@ -177,6 +177,22 @@ uint64_t ParseBytes(std::string_view text) {
   return static_cast<uint64_t>(value * found->second);
 }
 
+double ParseSeconds(std::string_view text) {
+  const std::string_view trimmed = Trim(text);
+  double value = 0;
+  const auto [end, error] = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), value);
+  const std::string unit(Trim(trimmed.substr(end - trimmed.data())));
+  static const std::vector<std::pair<std::string, double>> kUnits = {
+      {"", 1}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}};
+  const auto found =
+      std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& u) { return u.first == unit; });
+  if (error != std::errc() || found == kUnits.end() || !(value >= 0) || value > 1e9) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("found '{}', expected a duration such as 30s, 5min, 2h or 1d", text));
+  }
+  return value * found->second;
+}
+
 std::vector<std::string> Split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   size_t begin = 0;
@@ -190,6 +206,24 @@ std::vector<std::string> Split(std::string_view text, char separator) {
 
 std::string Join(const std::vector<std::string>& parts, std::string_view separator) {
   return fmt::format("{}", fmt::join(parts, separator));
+}
+
+std::string ShellQuoted(std::string_view text) {
+  constexpr std::string_view kPlain = "_-+=:,./@%";
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [&](unsigned char c) {
+    return (c < 128 && std::isalnum(c) != 0) ||
+           kPlain.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return std::string(text);
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
 }
 
 std::string_view Trim(std::string_view text) {

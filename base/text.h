@@ -24,9 +24,14 @@ std::string HumanSeconds(double seconds);
 /// TiB) units. Throws Error(kUsage).
 uint64_t ParseBytes(std::string_view text);
 
+/// Parses "90", "45 s", "5min", "2h", "1.5 d" into seconds. Throws Error(kUsage).
+double ParseSeconds(std::string_view text);
+
 std::vector<std::string> Split(std::string_view text, char separator);
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 std::string_view Trim(std::string_view text);
+/// `text` as one word of a POSIX shell.
+std::string ShellQuoted(std::string_view text);
 
 /// Whether all bytes of `text` are ASCII, Python's str.isascii().
 bool IsAscii(std::string_view text);

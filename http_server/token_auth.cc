@@ -52,6 +52,23 @@ TokenHash HashOfToken(std::string_view token) {
   return hash;
 }
 
+std::string HexOf(const TokenHash& hash) {
+  std::string hex;
+  for (const unsigned char byte : hash) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
+std::optional<TokenHash> ParseTokenHash(std::string_view hex) {
+  TokenHash hash{};
+  if (hex.size() != 2 * hash.size()) return std::nullopt;
+  for (size_t i = 0; i < hash.size(); ++i) {
+    const int high = HexDigit(hex[2 * i]), low = HexDigit(hex[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    hash[i] = static_cast<unsigned char>(high * 16 + low);
+  }
+  return hash;
+}
+
 std::string_view RoleName(Role role) {
   switch (role) {
     case Role::kNone:
@@ -85,15 +102,9 @@ void TokenAuth::Add(std::string name, Role role, std::string_view token) {
 }
 
 void TokenAuth::AddHash(std::string name, Role role, std::string_view hex) {
-  Entry entry{{std::move(name), role}, {}};
-  bool whole = hex.size() == 2 * entry.hash.size();
-  for (size_t i = 0; whole && i < entry.hash.size(); ++i) {
-    const int high = HexDigit(hex[2 * i]), low = HexDigit(hex[2 * i + 1]);
-    whole = high >= 0 && low >= 0;
-    if (whole) entry.hash[i] = static_cast<unsigned char>(high * 16 + low);
-  }
-  if (!whole) throw Error(ErrorKind::kUsage, "expected sha256: and 64 hexadecimal digits");
-  entries_.push_back(std::move(entry));
+  const std::optional<TokenHash> hash = ParseTokenHash(hex);
+  if (!hash) throw Error(ErrorKind::kUsage, "expected sha256: and 64 hexadecimal digits");
+  entries_.push_back({{std::move(name), role}, *hash});
 }
 
 TokenAuth TokenAuth::FromFile(const std::filesystem::path& file) {

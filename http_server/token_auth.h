@@ -30,6 +30,10 @@ bool Allows(Role has, Role needs);
 /// hash).
 using TokenHash = std::array<unsigned char, 32>;
 TokenHash HashOfToken(std::string_view token);
+/// 64 hexadecimal digits.
+std::string HexOf(const TokenHash& hash);
+/// Nothing for a text that is not 64 hexadecimal digits.
+std::optional<TokenHash> ParseTokenHash(std::string_view hex);
 
 /// The tokens in force. Only hashes are kept. Any thread; immutable once a server has it.
 class TokenAuth {

@@ -102,6 +102,7 @@ class Agent::Impl {
     Dial();
     Tick();
     loop_.Run();
+    if (alone_) throw Error(ErrorKind::kInfrastructure, *alone_);
   }
 
  private:
@@ -120,6 +121,7 @@ class Agent::Impl {
 
   void Redial(const std::string& why) {
     if (why != last_failure_) log::Info("{}: {}", dialer_.name(), why);
+    if (options_.launched && dialer_.refused()) return EndAlone(why);
     last_failure_ = why;
     loop_.After(redial_, [this] { Dial(); });
     if (!here()) redial_ = std::min(redial_ * 2, kLongestRedial);
@@ -160,6 +162,7 @@ class Agent::Impl {
     if (const auto* refused = std::get_if<protocol::AgentRefused>(&message)) {
       redial_ = kLongestRedial;
       const std::string why = "it refuses this agent: " + refused->reason;
+      if (options_.launched) return EndAlone(why);
       if (why != last_failure_)
         log::Warn("{}: {}; the agent asks again every {} s", dialer_.name(), why,
                   std::chrono::duration_cast<std::chrono::seconds>(kLongestRedial).count());
@@ -338,6 +341,7 @@ class Agent::Impl {
     const std::string why =
         fmt::format("no orchestrator for {} s", (now - last_seen_us_) / 1'000'000);
     if (here()) return End(why);
+    if (options_.launched) return EndAlone(why);
     for (const std::string& id : book_.ids()) {
       log::Warn("{}; {} ends", why, id);
       host_->Send(id, protocol::Stop{});
@@ -361,6 +365,12 @@ class Agent::Impl {
     log::Info("finishing what is under way; a second signal ends at once");
     leaving_ = true;
     if (joined_) conversation_.Send(protocol::AgentLeaving{});
+  }
+
+  // A launched agent has no other orchestrator to wait for.
+  void EndAlone(const std::string& why) {
+    if (!ending_) alone_ = fmt::format("{}: {}", dialer_.name(), why);
+    End(why);
   }
 
   void End(const std::string& why) {
@@ -390,6 +400,7 @@ class Agent::Impl {
   bool leaving_ = false;
   bool said_left_ = false;  // to the orchestrator that is connected
   bool ending_ = false;
+  std::optional<std::string> alone_;  // why a launched agent ends
   int64_t rest_until_us_ = 0;
   int64_t pinged_us_ = 0;
   int64_t last_seen_us_;

@@ -29,6 +29,9 @@ struct AgentOptions {
   std::string config_id;  ///< identifies the agent's command line; told to the orchestrator
   /// Without an orchestrator for so long, processes end; on its own host the agent ends, too
   double linger_s = 600;
+  /// The agent was launched for this orchestrator alone: it ends, and its launcher's job with it,
+  /// if the orchestrator refuses it, or stays away for `linger_s`
+  bool launched = false;
   /// Called on the loop's thread when an orchestrator has taken the agent for the first time.
   std::function<void()> taken;
 };
@@ -45,6 +48,7 @@ class Agent {
 
   /// Works until it is told to end: by the orchestrator of its own host, or by SIGTERM or SIGINT
   /// (trials under way are finished; a second signal ends at once). Also ends if the root is gone.
+  /// Throws Error(kInfrastructure) if a launched agent is refused or stays alone.
   void Run();
 
  private:

@@ -180,6 +180,7 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
     const auto request = UpgradeRequest(url.authority, address.token);
     auto [failed, sent] = co_await beast::http::async_write(stream, request, kAwait);
     if (failed) co_return failed.message();
+    refused = false;
     beast::flat_buffer buffer;
     beast::http::response_parser<beast::http::string_body> answer;
     answer.header_limit(kHeadBytesMax);
@@ -187,6 +188,7 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
     auto [error, length] = co_await beast::http::async_read(stream, buffer, answer, kAwait);
     if (error && !answer.is_header_done()) co_return error.message();
     *rest = beast::buffers_to_string(buffer.data());
+    refused = answer.get().result_int() == 401 || answer.get().result_int() == 403;
     co_return ReasonOf(answer.get());
   }
 
@@ -243,6 +245,7 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
 
   Loop* loop;
   OrchestratorAddress address;
+  bool refused = false;
   http_client::Url url;
   std::optional<ssl::context> tls;
 };
@@ -253,6 +256,8 @@ Dialer::Dialer(Loop* loop, OrchestratorAddress address)
                                            : state_->address.socket.string()) {}
 
 Dialer::~Dialer() = default;
+
+bool Dialer::refused() const { return state_->refused; }
 
 // However the coroutine ends, the attempt gets an answer: without one the agent would never try
 // again.

@@ -30,6 +30,8 @@ class Dialer {
   using Done = std::function<void(std::shared_ptr<Wire> wire, const std::string& why)>;
   void Dial(Done done);
 
+  /// Whether the server answered the last Dial with 401 or 403: its tokens do not include this one.
+  bool refused() const;
   /// The address, for people.
   const std::string& name() const { return name_; }
 

@@ -57,12 +57,27 @@ void Announce(const Context& context, const RequestPtr& request, const Responder
   context.service->Announce(*path, user, done);
 }
 
+void ReleaseNode(const Context& context, const RequestPtr& request, const Responder& answer) {
+  QueryReader(*request).Finish();
+  const auto done = [answer](Answer<Json> result) {
+    if (const Error* error = std::get_if<Error>(&result)) {
+      http::Problem problem = http::ProblemFor(*error);
+      if (problem.status == 409) problem.status = 404, problem.code = "not-found";
+      return answer(http::ProblemResponse(problem));
+    }
+    answer(JsonAnswer(200, std::get<Json>(result)));
+  };
+  context.service->ReleaseNode(request->parameters.at("launcher"), request->parameters.at("node"),
+                               done);
+}
+
 }  // namespace
 
 void AddFleetRoutes(http::Router* router, const Context* context) {
   const std::tuple<const char*, const char*, Json ServiceView::*> parts[] = {
       {"/v1/workers", "workers", &ServiceView::workers},
-      {"/v1/staged", "staged", &ServiceView::staged}};
+      {"/v1/staged", "staged", &ServiceView::staged},
+      {"/v1/launchers", "launchers", &ServiceView::launchers}};
   for (const auto& [path, name, part] : parts) {
     router->Add(
         {"GET", path, Role::kRead,
@@ -80,6 +95,11 @@ void AddFleetRoutes(http::Router* router, const Context* context) {
       {"GET", "/v1/queue", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
          answer(Queue(*context, *request));
        }});
+  router->Add({"POST", "/v1/launchers/{launcher}/nodes/{node}/release", Role::kAdmin,
+               [=](const RequestPtr& request, const Responder& answer) {
+                 ReleaseNode(*context, request, answer);
+               },
+               0});
   router->Add({"POST", "/v1/checkpoints", Role::kSubmit,
                [=](const RequestPtr& request, const Responder& answer) {
                  InTurn(*context, request, answer, [=] { Announce(*context, request, answer); });

@@ -2,19 +2,23 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <thread>
+#include <cstdlib>
+#include <optional>
 
+#include "base/cores.h"
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "base/open_files.h"
 #include "base/print.h"
 #include "base/text.h"
 #include "orchestrator/agent/agent.h"
+#include "orchestrator/agent/launched_root.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/config/eval_config.h"
 #include "orchestrator/devices/device_choice.h"
 #include "orchestrator/service/process_id.h"
 #include "orchestrator/staging/root.h"
+#include "protocol/agent_join.h"
 #include "protocol/agent_messages.h"
 
 namespace evald::cli {
@@ -47,9 +51,24 @@ std::vector<std::string> DevicesOf(const Common& common, const AgentFlags& flags
       flags.devices.empty() ? std::vector<std::string>{"auto"} : flags.devices;
   const std::string wrong = WrongWithDevices(asked);
   if (!wrong.empty()) throw Error(ErrorKind::kUsage, "--devices: " + wrong);
-  if (!flags.socket.empty()) return asked;
+  if (!flags.socket.empty())
+    return asked == std::vector<std::string>{"none"} ? std::vector<std::string>{} : asked;
   return ChooseDevices({asked, flags.devices_per_worker, 1}, kAnyEngine,
                        [&] { return ListGpus(common.binaries); });
+}
+
+// What the launcher of this agent says, if there is one. Programs that this process starts do not
+// see it.
+std::optional<protocol::AgentJoin> TakeJoin(const AgentFlags& flags) {
+  const char* text = std::getenv(protocol::kJoinVariable);
+  if (text == nullptr || !flags.server.empty() || !flags.socket.empty()) return std::nullopt;
+  protocol::AgentJoin join = protocol::DecodeJoin(text);
+  ::unsetenv(protocol::kJoinVariable);
+  const char* nodes = std::getenv("SLURM_JOB_NUM_NODES");
+  const char* node = std::getenv("SLURM_NODEID");
+  if (nodes != nullptr && node != nullptr && std::string(nodes) != "1")
+    join.name += fmt::format("-{}", node);
+  return join;
 }
 
 AgentOptions OptionsOf(const Common& common, const AgentFlags& flags) {
@@ -58,7 +77,7 @@ AgentOptions OptionsOf(const Common& common, const AgentFlags& flags) {
         ErrorKind::kUsage,
         "--server is missing: the address of the service, for example https://eval.example:8642");
   }
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = UsableCores();
   AgentOptions options;
   options.orchestrator = {flags.socket, flags.server, "", flags.ca_file};
   while (options.orchestrator.server.ends_with('/')) options.orchestrator.server.pop_back();
@@ -77,9 +96,10 @@ AgentOptions OptionsOf(const Common& common, const AgentFlags& flags) {
                                                     : std::filesystem::absolute(flags.staging_root);
   options.staging_keep = flags.staging_keep;
   options.devices = DevicesOf(common, flags);
-  options.threads = flags.threads > 0 || !flags.socket.empty()
-                        ? flags.threads
-                        : std::max(1, cores / static_cast<int>(options.devices.size()));
+  options.threads =
+      flags.threads > 0 || !flags.socket.empty()
+          ? flags.threads
+          : std::max(1, cores / std::max(1, static_cast<int>(options.devices.size())));
   options.metric_processes = flags.metric_processes > 0 ? flags.metric_processes : cores;
   options.sandbox = SandboxOptionsFromJson(ParseJson(flags.sandbox, "--sandbox"), "--sandbox");
   options.task_code = TaskCodeFromJson(ParseJson(flags.task_code, "--task-code"), "--task-code");
@@ -90,14 +110,35 @@ AgentOptions OptionsOf(const Common& common, const AgentFlags& flags) {
   return options;
 }
 
-ExitStatus Work(const Common& common, const AgentFlags& flags) {
+// The options of an agent that a launcher starts. Its folder is of this node and for this start
+// alone: the user's home may be shared by all nodes.
+AgentOptions LaunchedOptions(const Common& common, AgentFlags flags,
+                             const protocol::AgentJoin& join, const LaunchedRoot& root) {
+  flags.server = join.server;
+  flags.name = join.name;
+  flags.root = root.path();
   AgentOptions options = OptionsOf(common, flags);
+  WriteFileAtomic(root.path() / "authority.pem", join.authority);
+  options.orchestrator.ca_file = root.path() / "authority.pem";
+  options.orchestrator.token = join.token;
+  options.linger_s = join.linger_s;
+  options.launched = true;
+  return options;
+}
+
+ExitStatus Work(const Common& common, const AgentFlags& flags) {
+  const std::optional<protocol::AgentJoin> join = TakeJoin(flags);
+  std::optional<LaunchedRoot> root;
+  if (join) root.emplace(join->name);
+  AgentOptions options =
+      join ? LaunchedOptions(common, flags, *join, *root) : OptionsOf(common, flags);
   RaiseOpenFiles(
       OpenFilesFor(options.devices.size() + static_cast<size_t>(options.metric_processes)));
   std::string offer;
   if (flags.socket.empty() && !common.quiet) {
-    const std::string lends = fmt::format("{} device{} to {}", options.devices.size(),
-                                          options.devices.size() == 1 ? "" : "s", flags.server);
+    const std::string lends =
+        fmt::format("{} device{} to {}", options.devices.size(),
+                    options.devices.size() == 1 ? "" : "s", options.orchestrator.server);
     offer = fmt::format("evald: agent '{}' offers {}\n", options.name, lends);
     options.taken = [lends, name = options.name] {
       Print(stderr, "evald: agent '{}' lends {}\n", name, lends);
@@ -139,8 +180,8 @@ void AddAgent(Command app, const Common* common, Action* action) {
       .Metavar("BYTES");
   command
       .AddOption("--devices", &flags->devices,
-                 "A worker for each: cuda:<uuid>,…, cuda:all, cpu:0,cpu:1,… or auto, the default: "
-                 "all GPUs, else cpu:0")
+                 "A worker for each: cuda:<uuid>,…, cuda:all, cpu:0,cpu:1,…, none, or auto, the "
+                 "default: all GPUs, else cpu:0")
       .CommaSeparated()
       .Metavar("LIST");
   command
@@ -177,6 +218,9 @@ void AddAgent(Command app, const Common* common, Action* action) {
       "  evald agent --server https://eval.example:8642 --token-file worker.token\n"
       "  evald agent --server https://10.0.0.1:8642 --token-file t --ca ca.pem --name gpu1 "
       "--devices cpu:0,cpu:1\n\n"
+      "A launcher of the service (docs/slurm.md) starts agents with the variable EVALD_JOIN in "
+      "place of these\n"
+      "options.\n\n"
       "The agent calls the service and keeps calling; its workers stay at work while the service "
       "is away, and\n"
       "the next service finds them warm. No file system need be shared: checkpoints, prepared "

@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "orchestrator/api/api_server.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/cli/launchers.h"
 #include "orchestrator/config/sections.h"
 #include "orchestrator/config/serve_config.h"
 #include "orchestrator/config/worker_devices.h"
@@ -28,6 +29,7 @@ constexpr uint64_t kFilesNeeded = 256;  // half of them for files that are no co
 
 struct ServeFlags {
   std::string file;
+  bool dry_run = false;
   std::vector<std::string> set;
 };
 
@@ -55,18 +57,71 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   options.runs_per_user_max = config.runs_per_user_max;
   options.unused_per_user_max = config.unused_per_user_max;
   options.paused_per_user_max = config.paused_per_user_max;
+  options.launches = !config.launchers.empty();
   return options;
 }
 
-ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
-  ApiOptions options;
-  options.agent_files = &service->agents()->files();
-  options.connect_agent = [service](const std::string& token) {
+std::function<std::shared_ptr<http::Tunnel>(const std::string&)> AgentsOf(Service* service) {
+  return [service](const std::string& token) {
     TunnelEnds ends = MakeTunnel(service->loop());
     service->loop()->Post(
         [service, wire = ends.wire, token] { service->agents()->Take(wire, token); });
     return ends.tunnel;
   };
+}
+
+// A listener for the agents of launchers, with which people's agents may come too.
+std::unique_ptr<AgentDoor> OpenDoor(const ServeConfig& config, Service* service) {
+  AgentDoorOptions options;
+  options.folder = config.state_dir / "agents";
+  options.address = config.agent_address;
+  options.port = config.agent_port;
+  options.host = config.agent_host;
+  if (!config.tokens.empty()) options.tokens = http::TokenAuth::FromFile(config.tokens);
+  options.tokens.AddChanging([tokens = &service->job_tokens()](const http::TokenHash& hash) {
+    return tokens->Find(hash);
+  });
+  options.connect_agent = AgentsOf(service);
+  options.files = &service->agents()->files();
+  return std::make_unique<AgentDoor>(std::move(options));
+}
+
+void AddLaunchers(const ServeConfig& config, const AgentDoor& door, Service* service) {
+  std::vector<Service::LauncherMaker> makers;
+  for (const LauncherConfig& launcher : config.launchers) {
+    makers.push_back(
+        {PoolOptionsOf(launcher, door, config.linger_s),
+         [launcher](const std::string& prefix) { return MakeLauncher(launcher, prefix); }});
+  }
+  service->AddLaunchers(std::move(makers));
+}
+
+ExitStatus ShowDryRun(const Common& common, const ServeConfig& config) {
+  Json launchers = Json::array();
+  for (const LauncherConfig& launcher : config.launchers)
+    launchers.push_back(DryRun(launcher, "evald-<service>-" + launcher.name + "-"));
+  if (common.json) {
+    PrintJson({{"launchers", launchers}});
+    return ExitStatus::kDone;
+  }
+  for (const Json& launcher : launchers) {
+    Print(stdout, "launcher '{}' would run, for each node:\n\n",
+          launcher["launcher"].get<std::string>());
+    std::vector<std::string> words = launcher["command"];
+    for (std::string& word : words) word = ShellQuoted(word);
+    Print(stdout, "  {}\n", Join(words, " "));
+    if (launcher["script"].is_string())
+      Print(stdout, "\nwith this script, and the variable EVALD_JOIN (a secret):\n\n{}\n",
+            launcher["script"].get<std::string>());
+  }
+  if (launchers.empty()) Print(stdout, "no launchers: nothing would be submitted\n");
+  return ExitStatus::kDone;
+}
+
+ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
+  ApiOptions options;
+  options.agent_files = &service->agents()->files();
+  options.connect_agent = AgentsOf(service);
   options.assets = WebAssets();
   options.version = kEvaldVersion;
   options.http.address = config.address;
@@ -88,8 +143,28 @@ ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
   return options;
 }
 
+// "2 workers (cpu:0, cpu:1) and nodes of slurm (at most 16)".
+std::string DevicesText(const ServeConfig& config) {
+  const std::vector<std::string>& devices = config.workers.devices;
+  std::vector<std::string> parts;
+  if (!devices.empty() || config.launchers.empty()) {
+    parts.push_back(fmt::format("{} worker{} ({})", devices.size(), devices.size() == 1 ? "" : "s",
+                                devices.empty() ? "none" : Join(devices, ", ")));
+  }
+  for (const LauncherConfig& launcher : config.launchers)
+    parts.push_back(fmt::format("up to {} nodes of '{}'", launcher.nodes_max, launcher.name));
+  return Join(parts, ", ");
+}
+
 ExitStatus Serve(const Common& common, const ServeFlags& flags) {
   ServeConfig config = ReadServeConfig(flags.file, flags.set);
+  if (flags.dry_run) {
+    for (LauncherConfig& launcher : config.launchers) {
+      if (launcher.evald.empty()) launcher.evald = common.binaries / "evald";
+      if (launcher.logs.empty()) launcher.logs = config.state_dir / "agents" / "logs";
+    }
+    return ShowDryRun(common, config);
+  }
   ChooseWorkers(&config.workers, kAnyEngine, common.binaries);
   const uint64_t files = RaiseOpenFiles(kFilesNeeded);
   MakeFolderOf(flags.file.empty() ? "evald serve" : flags.file, "state_dir", config.state_dir);
@@ -98,6 +173,8 @@ ExitStatus Serve(const Common& common, const ServeFlags& flags) {
   {
     const SocketDirectory usable;
   }  // throws now for a TMPDIR in which no worker could start
+  for (LauncherConfig& launcher : config.launchers)
+    CompleteLauncher(&launcher, common.binaries, config.state_dir);
   Service service(ServiceOptionsOf(config, common));
   Watches watches(&service, config);
   ApiOptions api_options = ApiOptionsOf(config, &service);
@@ -108,15 +185,19 @@ ExitStatus Serve(const Common& common, const ServeFlags& flags) {
   service.on_announce = [&](const std::filesystem::path& checkpoint, bool look) {
     return watches.Announce(checkpoint, look);
   };
+  std::unique_ptr<AgentDoor> door;
+  if (!config.launchers.empty()) {
+    door = OpenDoor(config, &service);
+    AddLaunchers(config, *door, &service);
+  }
   if (common.json) {
     PrintJson({{"url", api.url()}, {"port", api.port()}, {"state_dir", config.state_dir.string()}});
   } else if (!common.quiet) {
-    const std::vector<std::string>& devices = config.workers.devices;
-    Print(stderr, "evald: serving at {} with {} worker{} ({}); runs go to {}\n", api.url(),
-          devices.size(), devices.size() == 1 ? "" : "s", Join(devices, ", "),
+    Print(stderr, "evald: serving at {} with {}; runs go to {}\n", api.url(), DevicesText(config),
           config.output_dir.string());
   }
   service.Run();
+  if (door) door->Stop();
   api.Stop();
   return ExitStatus::kDone;
 }
@@ -135,6 +216,8 @@ void AddServe(Command app, const Common* common, Action* action) {
   command.AddOption("--set", &flags->set, "Override a value, for example listen=127.0.0.1:9000")
       .Metavar("KEY.PATH=VALUE")
       .OneArgument();
+  command.AddFlag("--dry-run", &flags->dry_run,
+                  "Show what the launchers would submit for a node, and serve nothing");
   command.Footer(
       "\nExamples:\n  evald serve                                  on loopback, port 8642\n"
       "  evald serve --set listen=127.0.0.1:0 --json  any free port, said on standard output\n"

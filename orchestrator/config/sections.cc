@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
+#include "base/cores.h"
 #include "base/own_folder.h"
 #include "base/text.h"
 #include "evald/error.h"
@@ -21,8 +21,6 @@ constexpr int64_t kWorkersMax = 1024;
 constexpr int64_t kGpusMax = 64;  // of a worker
 // For the program itself and its threads
 constexpr uint64_t kPreparationMemoryMin = uint64_t{64} << 20;
-
-int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 // Reads a size without an upper bound.
 void ReadSize(YamlSection& section, const char* key, uint64_t least, uint64_t* value) {
@@ -113,8 +111,8 @@ WorkersConfig ReadWorkers(YamlSection& top, const std::string& key) {
   }
   const bool named = workers.devices.front() != "auto" && workers.devices.front() != "cuda:all";
   if (named) workers.count = static_cast<int>(workers.devices.size());
-  if (workers.count == 0) workers.count = std::max(1, Cores() / 2);
-  if (workers.threads == 0) workers.threads = std::max(1, Cores() / workers.count);
+  if (workers.count == 0) workers.count = std::max(1, UsableCores() / 2);
+  if (workers.threads == 0) workers.threads = std::max(1, UsableCores() / workers.count);
   return workers;
 }
 
@@ -129,7 +127,7 @@ MetricsConfig ReadMetrics(YamlSection& top) {
     }
     section->Finish();
   }
-  if (metrics.processes == 0) metrics.processes = Cores();
+  if (metrics.processes == 0) metrics.processes = UsableCores();
   if (metrics.backlog_bytes == 0) metrics.backlog_bytes = kBacklogBytes;
   return metrics;
 }

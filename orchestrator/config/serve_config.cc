@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 namespace {
 
 // "host:port", "[::1]:port" or a port alone.
-void ReadListen(YamlSection& top, ServeConfig* config) {
-  const auto listen = top.String("listen");
+void ReadListen(YamlSection& section, std::string* address, int* number) {
+  const auto listen = section.String("listen");
   if (!listen) return;
   const size_t colon = listen->rfind(':');
   std::string host = colon == std::string::npos ? "" : listen->substr(0, colon);
@@ -25,11 +25,11 @@ void ReadListen(YamlSection& top, ServeConfig* config) {
   const bool digits =
       !port.empty() && port.size() <= 5 && std::all_of(port.begin(), port.end(), ::isdigit);
   if (!digits || std::stoi(port) > 65535) {
-    top.Refuse("listen",
-               fmt::format("found '{}', expected address:port such as 127.0.0.1:8642", *listen));
+    section.Refuse(
+        "listen", fmt::format("found '{}', expected address:port such as 127.0.0.1:8642", *listen));
   }
-  if (!host.empty()) config->address = host;
-  config->port = std::stoi(port);
+  if (!host.empty()) *address = host;
+  *number = std::stoi(port);
 }
 
 ServeWatch ReadWatch(YamlSection section, const fs::path& file) {
@@ -152,7 +152,7 @@ ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>
   const fs::path at = file.empty() ? fs::current_path() / "serve.yaml" : fs::absolute(file);
   YamlSection top =
       file.empty() ? YamlSection::Parse("{}", "--set", set) : YamlSection::Load(file, set);
-  top.Try([&] { ReadListen(top, &config); });
+  top.Try([&] { ReadListen(top, &config.address, &config.port); });
   ReadAccess(top, at, &config);
   const auto state = top.String("state_dir"), output = top.String("output_dir"),
              cache = top.String("cache_dir");
@@ -169,8 +169,14 @@ ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>
   top.Try([&] { config.limits = ReadLimits(top, std::nullopt); });
   if (auto agent = top.Section("agent")) {
     config.linger_s = agent->Number("linger_s", 0, 1e9).value_or(config.linger_s);
+    config.agent_host = agent->String("host").value_or("");
+    top.Try([&] { ReadListen(*agent, &config.agent_address, &config.agent_port); });
     agent->Finish();
   }
+  config.launchers = ReadLaunchers(top, at);
+  // This host's own processors are no stand-in for the nodes' devices.
+  const bool named = config.workers.devices != std::vector<std::string>{"auto"};
+  if (!config.launchers.empty() && !named) config.workers.devices = {"none"};
   config.active_runs = static_cast<int>(top.Integer("active_runs", 1, 64).value_or(2));
   for (YamlSection& watch : top.Sections("watch"))
     top.Try([&] { config.watches.push_back(ReadWatch(watch, at)); });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "orchestrator/config/eval_config.h"
+#include "orchestrator/config/launcher_section.h"
 
 namespace evald {
 
@@ -57,6 +58,10 @@ struct ServeConfig {
   int paused_per_user_max = 8;             ///< runs that were paused at work
   int watches_per_user_max = 16;           ///< registered watches
   int submit_priority_max = 50;            ///< the highest priority for the role submit
+  std::vector<LauncherConfig> launchers;
+  std::string agent_address = "0.0.0.0";  ///< of the listener for launched agents
+  int agent_port = 0;                     ///< 0: any free one, and the same one from then on
+  std::string agent_host;  ///< the name by which nodes reach this host; "": its host name
   std::vector<ServeWatch> watches;
   std::vector<ServeWebhook> webhooks;
 };

@@ -355,6 +355,24 @@ std::optional<uint64_t> YamlSection::Bytes(const std::string& key) {
   return std::nullopt;
 }
 
+std::optional<double> YamlSection::Duration(const std::string& key, double low_s, double high_s) {
+  const YAML::Node node = Find(key);
+  if (!node.IsDefined()) return std::nullopt;
+  try {
+    if (!node.IsScalar()) {
+      KeepType(key, node, "a duration such as 5min");
+      return std::nullopt;
+    }
+    const double seconds = ParseSeconds(node.Scalar());
+    if (seconds >= low_s && seconds <= high_s) return seconds;
+    KeepRefusal(key, fmt::format("found '{}', expected from {} to {}", node.Scalar(),
+                                 HumanSeconds(low_s), HumanSeconds(high_s)));
+  } catch (const Error& e) {
+    KeepRefusal(key, e.message());
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> YamlSection::Strings(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return {};

@@ -48,7 +48,9 @@ class YamlSection {
   std::optional<int64_t> Integer(const std::string& key, int64_t low, int64_t high);
   std::optional<double> Number(const std::string& key, double low, double high);
   std::optional<bool> Boolean(const std::string& key);
-  std::optional<uint64_t> Bytes(const std::string& key);     ///< 20GiB, 1.5 GB, 4096
+  std::optional<uint64_t> Bytes(const std::string& key);  ///< 20GiB, 1.5 GB, 4096
+  /// Seconds: 90, 5min, 2h
+  std::optional<double> Duration(const std::string& key, double low_s, double high_s);
   std::vector<std::string> Strings(const std::string& key);  ///< a list, or one string
   bool Has(const std::string& key);                          ///< whether the key has a value
   std::optional<YamlSection> Section(const std::string& key);

@@ -17,9 +17,10 @@ namespace {
 
 constexpr const char* kAuto = "auto";
 constexpr const char* kAllGpus = "cuda:all";
+constexpr const char* kNoDevices = "none";
 constexpr size_t kNameBytesMax = 100;
 constexpr const char* kExpected =
-    "expected auto, cuda:all, cuda:<uuid>, cuda:<uuid>+<uuid> or cpu:<number>";
+    "expected auto, none, cuda:all, cuda:<uuid>, cuda:<uuid>+<uuid> or cpu:<number>";
 
 bool IsCpu(const std::string& device) {
   const std::string number = device.starts_with("cpu:") ? device.substr(4) : "";
@@ -142,7 +143,7 @@ std::string WrongWithDevices(const std::vector<std::string>& asked) {
   if (asked.empty()) return std::string("found an empty list, ") + kExpected;
   std::set<std::string> seen;
   for (const std::string& device : asked) {
-    const bool alone = device == kAuto || device == kAllGpus;
+    const bool alone = device == kAuto || device == kAllGpus || device == kNoDevices;
     if (alone && asked.size() > 1) return fmt::format("'{}' stands alone", device);
     if (!alone && !IsCpu(device) && !AreNamedGpus(device))
       return fmt::format("found '{}', {}", device, kExpected);
@@ -166,6 +167,7 @@ std::vector<std::string> CpuDevices(int count) {
 std::vector<std::string> ChooseDevices(const DeviceRequest& request, const std::string& engine,
                                        const std::function<GpuListing()>& list) {
   const std::string& first = request.devices.front();
+  if (first == kNoDevices) return {};
   const GpuUse use = engine == kAnyEngine ? GpuUse::kServer : EngineNamed(engine).gpus;
   if (first == kAuto && use == GpuUse::kNone) return CpuDevices(request.cpu_workers);
   if (first != kAuto && !IsGpu(first)) {

@@ -15,9 +15,9 @@ struct DeviceRequest {
   int cpu_workers = 1;  ///< workers if the processors are chosen for "auto"
 };
 
-/// Checks a person's choice of devices: "auto" or "cuda:all" alone, else names of GPUs, of groups
-/// of GPUs or of processors (base/device_name.h), each once. CPUs and GPUs cannot be mixed on one
-/// host: their numbers differ in the last bits. Returns the fault, or "".
+/// Checks a person's choice of devices: "auto", "none" or "cuda:all" alone, else names of GPUs, of
+/// groups of GPUs or of processors (base/device_name.h), each once. CPUs and GPUs cannot be mixed
+/// on one host: their numbers differ in the last bits. Returns the fault, or "".
 std::string WrongWithDevices(const std::vector<std::string>& asked);
 
 /// "cpu:0", "cpu:1", …
@@ -30,6 +30,7 @@ inline constexpr const char* kAnyEngine = "";
 ///
 ///     auto         every visible GPU if there are any and `engine` computes on one, else the
 ///                  CPU, with `cpu_workers` workers
+///     none         no device: only metric processes work on this host
 ///     cuda:all     every visible GPU
 ///     cuda:<uuid>  that GPU; several joined by '+': one worker for all of them
 ///     cpu:<n>      a worker on the CPU

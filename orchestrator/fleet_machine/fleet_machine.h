@@ -62,6 +62,9 @@ class FleetMachine {
     /// A worker whose load no run needs any more is restarted after this
     double needless_load_s = 5;
     DeviceLimits device_limits;  ///< when a GPU is set aside
+    /// Other hosts may come in place of those whose devices are set aside: no run ends for want of
+    /// devices
+    bool hosts_may_come = false;
   };
   explicit FleetMachine(Options options);
 
@@ -109,6 +112,8 @@ class FleetMachine {
   bool FreeStaged(int64_t now);
   /// From now on no process is started and no trial or job given out.
   void StopAll();
+  /// What is asked for and not there yet, for runs that wait for a device; "": nothing.
+  void Awaits(std::string nodes) { awaited_ = std::move(nodes); }
 
   std::vector<Order> TakeOrders() { return std::exchange(orders_, {}); }
 
@@ -318,6 +323,7 @@ class FleetMachine {
   size_t last_asked_ = 0;  // the worker for which a run was last asked for a trial
   // Workers for which a run was not worth loading when they were last served
   IndexSet declined_;
+  std::string awaited_;
   std::string last_worker_end_, last_metric_process_end_;
   uint64_t revision_ = 1;  // counts changes of all facts
   bool closed_ = false;

@@ -176,6 +176,7 @@ bool FleetMachine::Exhausted(const Run& run) const {
   bool any = false;
   for (const WorkerSlot& slot : workers_) {
     if (slot.state() == WorkerState::kAbsent || !Suits(slot, run)) continue;
+    if (slot.state() == WorkerState::kSetAside && options_.hosts_may_come) continue;
     if (!Spent(slot, run) && slot.state() != WorkerState::kSetAside) return false;
     any = true;
   }

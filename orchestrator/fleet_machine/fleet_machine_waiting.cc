@@ -69,6 +69,7 @@ std::string FleetMachine::WaitsFor(const Run& run) const {
     missing[kNamesMax] = fmt::format("and {} more", missing.size() - kNamesMax);
     missing.resize(kNamesMax + 1);
   }
+  if (!awaited_.empty()) missing.push_back(awaited_);
   const std::string kind =
       run.view.engine ? fmt::format(" of the kind that it began on ({})", run.view.engine->device)
                       : "";

@@ -261,6 +261,10 @@ void LaunchMachine::HostIs(int64_t number, const NodeHost& host, double now) {
   if (!host.connected && before.connected) job.agent_due_from = now;
   if (!host.connected || host.busy) job.idle_since = 0;
   if (host.connected && !host.busy && job.idle_since == 0) job.idle_since = now;
+  if (host.connected && !host.broken.empty() && job.record.state == State::kSubmitted) {
+    NoteFailure(job, host.broken, now);
+    Stop(&job, host.broken, now);
+  }
 }
 
 void LaunchMachine::OnAgentCame(Job* job, double now) {
@@ -270,9 +274,9 @@ void LaunchMachine::OnAgentCame(Job* job, double now) {
   if (record.started_at == 0) record.started_at = now;
   if (record.state == State::kIntended) record.state = State::kSubmitted;
   Push(Order::Kind::kSave, record);
-  if (job->host.devices < limits_.devices_per_node) {
+  if (job->host.gpus < limits_.gpus_per_node) {
     const std::string why =
-        fmt::format("its agent has {} of {} devices", job->host.devices, limits_.devices_per_node);
+        fmt::format("its agent has {} of {} GPUs", job->host.gpus, limits_.gpus_per_node);
     NoteFailure(*job, why, now);
     return Stop(job, why, now);
   }

@@ -19,7 +19,7 @@ struct LaunchLimits {
   int nodes_max = 1;
   int pending_max = 8;            ///< jobs that wait in the launcher's queue at once
   double node_hours_per_day = 0;  ///< beyond these nothing is submitted; 0: no bound
-  int devices_per_node = 0;       ///< that each agent must bring; 0: any number
+  int gpus_per_node = 0;          ///< that each agent must bring; 0: any number
   double idle_s = 300;            ///< a node without work for so long goes back
   double list_every_s = 30;       ///< between two questions to the launcher
   /// From the start of a job until its agent has come

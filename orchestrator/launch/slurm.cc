@@ -27,12 +27,6 @@ constexpr const char* kPassedOn[] = {"PATH", "HOME", "USER", "LOGNAME", "LANG", 
 
 std::string UserId() { return std::to_string(::getuid()); }
 
-std::string Quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 [[noreturn]] void ThrowFailed(const char* program, const ProgramResult& result) {
   const std::string cause = slurm::CauseIn(result.errors);
   throw Error(ErrorKind::kInfrastructure,
@@ -69,7 +63,10 @@ std::vector<std::string> SlurmLauncher::SubmitArguments(
 
 // The agent takes the place of the shell, so that Slurm's signals reach it.
 std::string SlurmLauncher::Script() const {
-  return fmt::format("#!/bin/sh\nexec {} agent\n", Quoted(settings_.evald.string()));
+  std::string script =
+      fmt::format("#!/bin/sh\nexec {} agent", ShellQuoted(settings_.evald.string()));
+  for (const std::string& argument : settings_.agent) script += " " + ShellQuoted(argument);
+  return script + "\n";
 }
 
 SubmitAnswer SlurmLauncher::Submit(const NodeJob& job, const std::string& join,

@@ -13,12 +13,13 @@ struct SlurmSettings {
   std::string prefix;     ///< of the names of this service's jobs
   std::string partition;  ///< "": Slurm's default
   int gpus_per_node = 0;
-  int cpus_per_node = 0;          ///< 0: as many as the site gives
-  double time_s = 0;              ///< the time limit of a job; 0: the partition's default
-  double warning_s = 120;         ///< before that limit, the agent is told to finish
-  std::vector<std::string> more;  ///< further arguments of sbatch, "--account=llm"
-  std::filesystem::path evald;    ///< this program, on the nodes
-  std::filesystem::path logs;     ///< a folder that is there on each node, for the agents' logs
+  int cpus_per_node = 0;           ///< 0: as many as the site gives
+  double time_s = 0;               ///< the time limit of a job; 0: the partition's default
+  double warning_s = 120;          ///< before that limit, the agent is told to finish
+  std::vector<std::string> more;   ///< further arguments of sbatch, "--account=llm"
+  std::filesystem::path evald;     ///< this program, on the nodes
+  std::vector<std::string> agent;  ///< further arguments of `evald agent`
+  std::filesystem::path logs;      ///< a folder that is there on each node, for the agents' logs
 };
 
 /// Jobs of Slurm, by sbatch, squeue and scancel. Slurm's own programs are found in PATH.

@@ -126,6 +126,8 @@ std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello,
         "'{}' is not a name for it: expected letters, digits, '-' and '_', and not '{}'",
         hello.name, kLocalHost);
   }
+  if (network && job_tokens_ != nullptr && !job_tokens_->MayBeCalled(*owner, hello.name))
+    return fmt::format("'{}' is the name of a host of another token", hello.name);
   if (hello.instance.empty()) return "it does not say which agent it is";
   for (const auto& [name, other] : members_) {
     if (name != hello.name && other.hello.instance == hello.instance)
@@ -316,6 +318,16 @@ void AgentHub::LocalFailed() {
 }
 
 // ---- the end
+
+void AgentHub::Expel(const std::string& host, const std::string& why) {
+  const auto member = members_.find(host);
+  if (member == members_.end()) return;
+  if (fleet_->HostState(host) != "left") {
+    log::Info("host '{}' is over: {}", host, why);
+    fleet_->HostIs(host, HostNews::kLeft);
+  }
+  member->second.host->conversation().Cut(why);
+}
 
 // Agents of other hosts stay, with their workers: another orchestrator may come.
 void AgentHub::StopMember(const std::string& name, std::chrono::milliseconds grace,

@@ -13,6 +13,7 @@
 #include "orchestrator/fleet/remote_host.h"
 #include "orchestrator/fleet/wire.h"
 #include "orchestrator/service/fleet.h"
+#include "orchestrator/service/job_tokens.h"
 
 namespace evald {
 
@@ -35,6 +36,11 @@ class AgentHub {
   /// call itself kLocalHost. `owner` is std::nullopt for this host's own agent. A host belongs to
   /// the token that its agent first came with, until the host has left or is forgotten.
   void Take(std::shared_ptr<Wire> wire, std::optional<std::string> owner);
+  /// From now on, tokens of launched jobs and the names of their hosts belong together. `tokens`
+  /// outlives the hub.
+  void Guard(const JobTokens* tokens) { job_tokens_ = tokens; }
+  /// The host of a job that is over: its agent is cut off, and its work goes to others.
+  void Expel(const std::string& host, const std::string& why);
   /// Files that agents of other hosts may fetch and give.
   const AgentFiles& files() const { return *files_; }
   /// The same, for threads that may outlive the hub.
@@ -84,6 +90,7 @@ class AgentHub {
   LocalAgent local_;
   std::string session_;
   std::unique_ptr<AgentListener> listener_;
+  const JobTokens* job_tokens_ = nullptr;
   std::shared_ptr<AgentFiles> files_ = std::make_shared<AgentFiles>();
   std::map<std::string, Member> members_;
   std::map<Wire*, Guest> guests_;

@@ -13,6 +13,8 @@
 #include "orchestrator/fleet/host.h"
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/fleet_machine/orders.h"
+#include "orchestrator/launch/node_job.h"
+#include "orchestrator/launch/nodes_wanted.h"
 #include "orchestrator/run/evaluation.h"
 #include "protocol/agent_messages.h"
 
@@ -33,6 +35,8 @@ struct FleetOptions {
   /// A load that no run needs and that makes no progress is ended after this time
   double needless_load_s = 5;
   DeviceLimits device_limits;  ///< when a GPU is set aside
+  /// A launcher may bring other hosts in place of those whose devices are set aside
+  bool hosts_may_come = false;
 };
 
 /// A host as the fleet sees it.
@@ -91,6 +95,9 @@ class Fleet {
   /// staging budget) once no worker uses it.
   void Remove(int64_t run);
 
+  /// What is asked for and not there yet, for runs that wait for a device; "": nothing.
+  void Awaits(const std::string& nodes);
+
   /// Tells the machine the time, and which processes have been silent for too long. Call it several
   /// times a second.
   void Tick();
@@ -108,6 +115,10 @@ class Fleet {
   /// State of a host that was added: "connected", "away" (it may come back at any time) or "left".
   /// "" for an unknown host.
   std::string HostState(const std::string& name) const;
+  /// The host as the launcher of its job sees it; not connected for an unknown host.
+  NodeHost NodeHostOf(const std::string& name) const;
+  /// Work of the runs, and devices that are there.
+  NodeDemand Demand() const;
   /// Worker and host resources as the REST interface shows them. Hosts have "id", "state",
   /// "devices" and "staged" (fingerprints of the checkpoints that are known to be in the memory of
   /// a host other than the service's own).

@@ -1,4 +1,5 @@
 // The fleet as people see it.
+#include "base/device_name.h"
 #include "orchestrator/fleet_machine/fleet_machine.h"
 #include "orchestrator/service/fleet.h"
 #include "orchestrator/service/process_id.h"
@@ -54,6 +55,45 @@ Witness Fleet::WitnessOf(const std::string& id) const {
 std::string Fleet::HostState(const std::string& name) const {
   const auto host = machine_.hosts().find(name);
   return host == machine_.hosts().end() ? "" : StateOf(host->second);
+}
+
+void Fleet::Awaits(const std::string& nodes) { machine_.Awaits(nodes); }
+
+NodeHost Fleet::NodeHostOf(const std::string& name) const {
+  const auto found = machine_.hosts().find(name);
+  if (found == machine_.hosts().end()) return {};
+  const FleetMachine::Host& host = found->second;
+  int usable = 0;
+  std::string aside;
+  NodeHost node{.connected = host.here, .leaving = host.leaving || host.left};
+  for (const size_t i : host.workers) {
+    const WorkerSlot& slot = machine_.workers()[i];
+    if (slot.device.empty()) continue;
+    ++node.devices;
+    if (slot.gpu) node.gpus += static_cast<int>(PartsOf(slot.device).size());
+    const auto why = machine_.set_aside(slot);
+    if (why) aside = *why;
+    usable += why ? 0 : 1;
+    node.busy =
+        node.busy || !slot.held.empty() || slot.pulls() || slot.state() == WorkerState::kStarting;
+  }
+  for (const size_t i : host.metric_processes)
+    node.busy = node.busy || machine_.metric_processes()[i].job_of != 0;
+  if (usable == 0 && !aside.empty()) node.broken = "its devices are set aside: " + aside;
+  return node;
+}
+
+NodeDemand Fleet::Demand() const {
+  NodeDemand demand;
+  for (const auto& [number, entry] : runs_) {
+    if (entry.view.ending) continue;
+    if (!entry.view.planned || !entry.view.open_s)
+      ++demand.unknown_runs;
+    else if (entry.view.needs_workers)
+      demand.open_s += *entry.view.open_s;
+  }
+  demand.devices = machine_.device_count();
+  return demand;
 }
 
 Json Fleet::Workers() const {

@@ -72,6 +72,7 @@ struct ServiceView {
   std::vector<std::string> queue;
   Json workers = Json::array();            ///< Worker resources
   Json hosts = Json::array();              ///< Host resources, with their devices
+  Json launchers = Json::array();          ///< Launcher resources
   Json refused = Json::array();            ///< AgentRefusal resources: agents that may not join
   Json staged = Json::array();             ///< StagedCheckpoint resources
   std::map<std::string, double> counters;  ///< monotonic, for /metrics: "generated_documents_total"
@@ -132,6 +133,11 @@ class RunService {
   /// A folder with another name than the watch's is compared when the turn of `user` comes.
   virtual void Announce(const std::filesystem::path& checkpoint, const std::string& user,
                         Done<Json> done) = 0;
+
+  /// A node that was excluded after failing is asked for again. Answers with the Launcher resource;
+  /// kUsage if the launcher is unknown or does not exclude the node.
+  virtual void ReleaseNode(const std::string& launcher, const std::string& node,
+                           Done<Json> done) = 0;
 
   virtual std::shared_ptr<const ServiceView> View() const = 0;
   /// Active and past runs.

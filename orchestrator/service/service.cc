@@ -47,6 +47,7 @@ FleetOptions FleetOptionsOf(const ServiceOptions& options) {
   FleetOptions fleet;
   fleet.log_dir = options.state_dir / "logs";
   fleet.log_level = options.log_level;
+  fleet.hosts_may_come = options.launches;
   MakeDirectories(fleet.log_dir);
   return fleet;
 }
@@ -61,7 +62,7 @@ LocalAgent LocalAgentOf(const ServiceOptions& options) {
            "--staging-root",
            options.staging_root.string(),
            "--devices",
-           Join(options.devices, ","),
+           options.devices.empty() ? "none" : Join(options.devices, ","),
            "--metric-processes",
            std::to_string(options.metric_processes),
            "--sandbox",
@@ -108,6 +109,7 @@ Service::Service(ServiceOptions options)
   hub_ = std::make_unique<AgentHub>(&loop_, fleet_.get(), LocalAgentOf(options_));
   finisher_->SetSettled(
       [files = hub_->shared_files()](const fs::path& file) { files->AwaitNamed(file); });
+  hub_->Guard(&job_tokens_);
   for (const RunRow& row : unfinished) TakeUp(row);
   PublishNow();
 }
@@ -119,6 +121,7 @@ Service::~Service() {
   judges_.reset();  // before the members that their callbacks use
   looks_.reset();
   files_.reset();
+  pools_.clear();
   database_.reset();
   hub_.reset();
   fleet_.reset();
@@ -185,6 +188,7 @@ void Service::Tick() {
   }
   LookForSpaceAgain();
   StartRuns();
+  TickPools();
   PublishNow();
   if (draining_) TellDraining(now);
   loop_.After(kServiceTick, [this] { Tick(); });

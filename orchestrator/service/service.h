@@ -21,7 +21,9 @@
 #include "orchestrator/service/engine_access.h"
 #include "orchestrator/service/fleet.h"
 #include "orchestrator/service/gate_turns.h"
+#include "orchestrator/service/job_tokens.h"
 #include "orchestrator/service/judging.h"
+#include "orchestrator/service/node_pool.h"
 #include "orchestrator/service/run_queue.h"
 #include "orchestrator/service/run_service.h"
 #include "orchestrator/state/database_thread.h"
@@ -49,6 +51,7 @@ struct ServiceOptions {
   ReadRoots roots;        ///< folders below which everything that submitted runs name is read
   LimitsConfig limits;    ///< upper limits for submitted runs
   EngineAccess engines;   ///< permissions of submitted runs' engines
+  bool launches = false;  ///< AddLaunchers will be called
   int runs_per_user_max = 1000;  ///< unfinished runs of one user; user "" has no limit
   /// Runs of one user that ended before anything was computed; older ones are removed
   int unused_per_user_max = 100;
@@ -113,6 +116,18 @@ class Service : public RunService {
   void Tell(const std::string& type, Json data);
   /// The agents of hosts. Loop thread only, except for its files().
   AgentHub* agents() { return hub_.get(); }
+
+  /// Launchers that bring nodes when work is open, and take them back. Goes on with the jobs of the
+  /// service before. Before Run. Each `limits.prefix` is set here.
+  struct LauncherMaker {
+    NodePoolOptions options;  ///< without the launcher
+    /// Makes the launcher, whose jobs' names begin with `prefix`
+    std::function<std::unique_ptr<Launcher>(const std::string& prefix)> make;
+  };
+  void AddLaunchers(std::vector<LauncherMaker> makers);
+  /// For http::TokenAuth::AddChanging.
+  const JobTokens& job_tokens() const { return job_tokens_; }
+  void ReleaseNode(const std::string& launcher, const std::string& node, Done<Json> done) override;
 
   /// Called by Announce: whether a watch covers the checkpoint's folder; that watch then looks at
   /// once. Folders are compared by name, or (`look`) by the file system, which may be slow. Any
@@ -253,6 +268,11 @@ class Service : public RunService {
   void QueueAgain(const std::string& run);
   bool DeferWhileYielding(const std::string& run, const std::function<void()>& then);
 
+  // nodes of launchers (service_nodes.cc)
+  void TickPools();
+  NodeDemand DemandNow() const;
+  Json LauncherResources() const;
+
   // showing (service_view.cc)
   Json Resource(const QueuedRun& run) const;
   std::shared_ptr<const Json> Shown(const QueuedRun& run);
@@ -286,7 +306,9 @@ class Service : public RunService {
   GateTurns<OutcomePtr> unjudged_;        // runs that have ended and whose gates are judged next
   std::map<int64_t, JudgedNow> judging_;  // by run
   std::unique_ptr<Fleet> fleet_;
+  JobTokens job_tokens_;
   std::unique_ptr<AgentHub> hub_;
+  std::vector<std::unique_ptr<NodePool>> pools_;
   RunQueue queue_;
   int signals_ = 0;
   // Set on the loop. Other threads read them and stop reading and preparing for a submission.

@@ -147,7 +147,7 @@ EvalConfig Service::Resolve(const Submission& submission, EvalOverrides::Folders
 
 EvalConfig Service::ForThisHost(EvalConfig config) const {
   config.workers.devices = options_.devices;
-  config.workers.count = static_cast<int>(options_.devices.size());
+  config.workers.count = std::max(1, static_cast<int>(options_.devices.size()));
   config.workers.threads = options_.threads;
   config.metrics.processes = options_.metric_processes;
   config.metrics.sandbox = options_.sandbox;

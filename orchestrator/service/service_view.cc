@@ -293,6 +293,7 @@ void Service::PublishNow() {
     refusal["at"] = Rfc3339(refusal["at"].get<double>());
     view->refused.push_back(std::move(refusal));
   }
+  view->launchers = LauncherResources();
   view->counters = Counters();
   view->loop_turns = loop_.turns();
   view->ready = !draining_ && !stopping_;

@@ -10,7 +10,7 @@
 namespace evald {
 namespace {
 
-constexpr int64_t kSchemaVersion = 5;
+constexpr int64_t kSchemaVersion = 6;
 
 // The statements of version n bring a database from version n - 1. They never change once released.
 constexpr const char* kVersion1 = R"sql(
@@ -139,8 +139,20 @@ CREATE INDEX runs_by_checkpoint ON runs (checkpoint, number);
 CREATE INDEX runs_by_state ON runs (state, number);
 )sql";
 
-constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2, kVersion3, kVersion4,
-                                                   kVersion5};
+constexpr const char* kVersion6 = R"sql(
+CREATE TABLE identity (id TEXT NOT NULL);
+INSERT INTO identity (id) VALUES (lower(hex(randomblob(4))));
+CREATE TABLE node_jobs (             -- of launchers
+  launcher TEXT NOT NULL,
+  number INTEGER NOT NULL,
+  token_hash TEXT NOT NULL,          -- of its agent's token
+  record TEXT NOT NULL,              -- JSON
+  PRIMARY KEY (launcher, number)
+) WITHOUT ROWID;
+)sql";
+
+constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2, kVersion3,
+                                                   kVersion4, kVersion5, kVersion6};
 
 // "<table>.<column>" of all tables, and all references between tables.
 std::set<std::string> Columns(Database& database) {

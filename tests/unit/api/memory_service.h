@@ -28,6 +28,7 @@ class MemoryService : public RunService {
   void SetLabels(const std::string& run, LabelChange change, Done<Json> done) override;
   void Announce(const std::filesystem::path& checkpoint, const std::string& user,
                 Done<Json> done) override;
+  void ReleaseNode(const std::string& launcher, const std::string& node, Done<Json> done) override;
   std::shared_ptr<const ServiceView> View() const override;
   RunPage Runs(const RunFilter& filter) const override;
   std::optional<Json> Run(const std::string& run) const override;

@@ -24,7 +24,7 @@ class LaunchStory : public ::testing::Test {
     LaunchLimits limits;
     limits.prefix = "evald-ab-";
     limits.nodes_max = 2;
-    limits.devices_per_node = 4;
+    limits.gpus_per_node = 4;
     limits_ = limits;
     machine_.emplace(limits);
   }
@@ -61,7 +61,8 @@ class LaunchStory : public ::testing::Test {
   }
   void List(const std::vector<ListedJob>& jobs) { machine_->Listed(jobs, now_, now_); }
   void Agent(int64_t number, bool busy = true, int devices = 4) {
-    machine_->HostIs(number, {.connected = true, .busy = busy, .devices = devices}, now_);
+    machine_->HostIs(number, {.connected = true, .busy = busy, .devices = devices, .gpus = devices},
+                     now_);
   }
   void Away(int64_t number) { machine_->HostIs(number, {}, now_); }
   const NodeJob& Record(int64_t number) { return machine_->Find(number)->record; }
@@ -222,7 +223,7 @@ TEST_F(LaunchStory, AnAgentWithoutItsDevicesGoesBack) {
   List({Runs(1, "71")});
   Agent(1, false, 3);
   EXPECT_THAT(Orders(), Contains("stop 1"));
-  EXPECT_THAT(Problems(), HasSubstr("job 71 ('evald-ab-1') on n1: its agent has 3 of 4 devices"));
+  EXPECT_THAT(Problems(), HasSubstr("job 71 ('evald-ab-1') on n1: its agent has 3 of 4 GPUs"));
 }
 
 TEST_F(LaunchStory, ARefusedSubmissionIsTriedLessAndLessOften) {

@@ -1,0 +1,155 @@
+#include "orchestrator/cli/launchers.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/own_folder.h"
+#include "base/text.h"
+#include "evald/error.h"
+#include "http_server/own_certificates.h"
+#include "orchestrator/launch/command_launcher.h"
+#include "orchestrator/launch/slurm.h"
+
+namespace evald::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLaunchedFolder = "agents";
+
+std::string ThisHost() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+int RememberedPort(const fs::path& file) {
+  try {
+    const std::string text(Trim(ReadFile(file)));
+    const int port = std::atoi(text.c_str());
+    return port > 0 && port < 65536 ? port : 0;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+bool IsInPath(const std::string& program) {
+  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0;
+  const char* path = std::getenv("PATH");
+  for (const std::string& folder : Split(path == nullptr ? "" : path, ':')) {
+    if (!folder.empty() && ::access((fs::path(folder) / program).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+void RequireProgram(const std::string& launcher, const std::string& program) {
+  if (IsInPath(program)) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("launcher '{}': the program '{}' is not there", launcher, program),
+              "start evald on a host from which jobs may be submitted, or mend PATH");
+}
+
+SlurmSettings SlurmSettingsOf(const LauncherConfig& config, const std::string& prefix) {
+  SlurmSettings settings;
+  settings.prefix = prefix;
+  settings.partition = config.partition;
+  settings.gpus_per_node = config.gpus_per_node;
+  settings.cpus_per_node = config.cpus_per_node;
+  settings.time_s = config.time_s;
+  settings.warning_s = config.warning_s;
+  settings.more = config.sbatch;
+  settings.evald = config.evald;
+  settings.agent = config.agent;
+  settings.logs = config.logs;
+  return settings;
+}
+
+}  // namespace
+
+AgentDoor::AgentDoor(AgentDoorOptions options) {
+  MakePrivateFolder(options.folder, "set state_dir to a folder of your own");
+  const std::string host = options.host.empty() ? ThisHost() : options.host;
+  const http::OwnCertificates own =
+      http::KeepOwnCertificates(options.folder, {host, "localhost", "127.0.0.1"});
+  authority_ = ReadFile(own.authority);
+  AgentServerOptions server;
+  server.http.address = options.address;
+  server.http.certificate = own.certificate;
+  server.http.key = own.key;
+  server.http.tokens = std::move(options.tokens);
+  server.http.hosts = {host};
+  server.connect_agent = std::move(options.connect_agent);
+  server.agent_files = options.files;
+  const fs::path file = options.folder / "port";
+  const int remembered = options.port == 0 ? RememberedPort(file) : 0;
+  server.http.port = static_cast<uint16_t>(options.port != 0 ? options.port : remembered);
+  try {
+    server_ = std::make_unique<AgentServer>(server);
+  } catch (const Error& e) {
+    if (remembered == 0) throw;
+    log::Warn("{}; agents of an earlier start do not find this service again", e.what());
+    server.http.port = 0;
+    server_ = std::make_unique<AgentServer>(server);
+  }
+  WriteFileAtomic(file, std::to_string(server_->port()) + "\n");
+  url_ = fmt::format("https://{}:{}", host, server_->port());
+}
+
+std::unique_ptr<Launcher> MakeLauncher(const LauncherConfig& config, const std::string& prefix) {
+  if (config.kind == "slurm")
+    return std::make_unique<SlurmLauncher>(SlurmSettingsOf(config, prefix));
+  return std::make_unique<CommandLauncher>(CommandLauncherSettings{
+      prefix, config.start, config.stop, config.list,
+                                                                     config.log, config.evald.string(), config.agent});
+}
+
+NodePoolOptions PoolOptionsOf(const LauncherConfig& config, const AgentDoor& door,
+                              double linger_s) {
+  NodePoolOptions options;
+  options.name = config.name;
+  options.kind = config.kind;
+  options.limits.nodes_min = config.nodes_min;
+  options.limits.nodes_max = config.nodes_max;
+  options.limits.pending_max = config.pending_max;
+  options.limits.node_hours_per_day = config.node_hours_per_day;
+  options.limits.gpus_per_node = config.gpus_per_node;
+  options.limits.idle_s = config.idle_s;
+  options.limits.list_every_s = config.poll_s;
+  options.limits.agent_patience_s = config.agent_s;
+  options.limits.unlisted_patience_s = 3 * config.poll_s + 90;
+  options.server = door.url();
+  options.authority = door.authority();
+  options.linger_s = linger_s;
+  return options;
+}
+
+void CompleteLauncher(LauncherConfig* config, const fs::path& binaries,
+                      const fs::path& state_dir) {
+  if (config->evald.empty()) config->evald = binaries / "evald";
+  if (config->kind != "slurm") {
+    for (const auto* program : {&config->start, &config->stop, &config->list})
+      RequireProgram(config->name, program->front());
+    return;
+  }
+  for (const char* program : {"sbatch", "squeue", "scancel"}) RequireProgram(config->name, program);
+  if (config->logs.empty()) config->logs = state_dir / kLaunchedFolder / "logs";
+  MakeDirectories(config->logs);
+}
+
+Json DryRun(const LauncherConfig& config, const std::string& prefix) {
+  NodeJob job;
+  job.number = 1;
+  job.name = prefix + "1";
+  if (config.kind != "slurm")
+    return {{"launcher", config.name}, {"command", config.start}, {"script", nullptr}};
+  const SlurmLauncher slurm(SlurmSettingsOf(config, prefix));
+  std::vector<std::string> command = {"sbatch"};
+  for (const std::string& argument : slurm.SubmitArguments(job, {})) command.push_back(argument);
+  return {{"launcher", config.name}, {"command", command}, {"script", slurm.Script()}};
+}
+
+}  // namespace evald::cli

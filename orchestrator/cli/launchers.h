@@ -1,0 +1,56 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "http_server/tunnel.h"
+#include "orchestrator/api/agent_server.h"
+#include "orchestrator/config/launcher_section.h"
+#include "orchestrator/fleet/agent_files.h"
+#include "orchestrator/launch/launcher.h"
+#include "orchestrator/service/node_pool.h"
+
+namespace evald::cli {
+
+/// Where launched agents come in.
+struct AgentDoorOptions {
+  std::filesystem::path folder;  ///< for certificates and the port; made private
+  std::string address = "0.0.0.0";
+  int port = 0;      ///< 0: the same as last time if it is free, else any
+  std::string host;  ///< the name by which nodes reach this host; "": its host name
+  http::TokenAuth tokens;
+  std::function<std::shared_ptr<http::Tunnel>(const std::string& token)> connect_agent;
+  const AgentFiles* files = nullptr;
+};
+
+/// A listener for launched agents with an authority of its own.
+class AgentDoor {
+ public:
+  /// Throws Error(kUsage) if it cannot listen.
+  explicit AgentDoor(AgentDoorOptions options);
+
+  const std::string& url() const { return url_; }
+  /// PEM of the authority.
+  const std::string& authority() const { return authority_; }
+  void Stop() { server_->Stop(); }
+
+ private:
+  std::unique_ptr<AgentServer> server_;
+  std::string url_, authority_;
+};
+
+/// The launcher of a configuration's entry. Its jobs' names begin with `prefix`.
+std::unique_ptr<Launcher> MakeLauncher(const LauncherConfig& config, const std::string& prefix);
+/// The options of its pool of nodes, without the launcher.
+NodePoolOptions PoolOptionsOf(const LauncherConfig& config, const AgentDoor& door, double linger_s);
+/// Fills in the program and the folder of logs, and throws Error(kUsage) if the launcher cannot work
+/// on this host. `state_dir` is of the service or run.
+void CompleteLauncher(LauncherConfig* config, const std::filesystem::path& binaries,
+                      const std::filesystem::path& state_dir);
+/// What the launcher would do for a job, for people and programs: nothing is submitted.
+Json DryRun(const LauncherConfig& config, const std::string& prefix);
+
+}  // namespace evald::cli

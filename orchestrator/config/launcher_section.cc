@@ -1,0 +1,151 @@
+#include "orchestrator/config/launcher_section.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "evald/error.h"
+#include "orchestrator/config/sections.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kDay_s = 86400;
+constexpr double kYear_s = 366 * kDay_s;
+
+// Options of sbatch that evald sets, or that would make something else than one agent of one node.
+constexpr const char* kOwnOptions[] = {
+    "--job-name", "-J",       "--nodes",  "-N",       "--ntasks",  "-n",       "--output",
+    "-o",         "--error",  "-e",       "--input",  "-i",        "--export", "--export-file",
+    "--array",    "-a",       "--wrap",   "--parsable", "--chdir", "-D",       "--signal",
+    "--wait",     "-W",       "--test-only", "--hold", "-H",       "--open-mode", "--exclude",
+    "-x",         "--time",   "-t",       "--partition", "-p"};
+
+bool IsLauncherName(const std::string& name) {
+  return !name.empty() && name.size() <= 20 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+void ReadNodes(YamlSection& section, LauncherConfig* launcher) {
+  auto nodes = section.Section("nodes");
+  if (!nodes) section.RefuseAbsent("nodes", "absent, expected {min: 0, max: <nodes>}");
+  launcher->nodes_min = static_cast<int>(nodes->Integer("min", 0, 10'000).value_or(0));
+  const auto max = nodes->Integer("max", 1, 10'000);
+  if (!max) nodes->RefuseAbsent("max", "absent, expected the largest number of nodes");
+  launcher->nodes_max = static_cast<int>(*max);
+  if (launcher->nodes_min > launcher->nodes_max) {
+    nodes->Refuse("min", fmt::format("found {}, expected at most 'max', {}", launcher->nodes_min,
+                                     launcher->nodes_max));
+  }
+  nodes->Finish();
+}
+
+void ReadBounds(YamlSection& section, const fs::path& file, LauncherConfig* launcher) {
+  launcher->name = section.String("name").value_or(launcher->kind);
+  if (!IsLauncherName(launcher->name)) {
+    section.Refuse("name", fmt::format("found '{}', expected up to 20 letters, digits and '_'",
+                                       launcher->name));
+  }
+  ReadNodes(section, launcher);
+  const auto whole = [&](const char* key, int64_t low, int64_t high, int* value) {
+    *value = static_cast<int>(section.Integer(key, low, high).value_or(*value));
+  };
+  const auto seconds = [&](const char* key, double low, double high, double* value) {
+    *value = section.Duration(key, low, high).value_or(*value);
+  };
+  whole("pending", 1, 10'000, &launcher->pending_max);
+  whole("gpus_per_node", 0, 64, &launcher->gpus_per_node);
+  launcher->node_hours_per_day =
+      section.Number("node_hours_per_day", 0.01, 1e6).value_or(launcher->node_hours_per_day);
+  seconds("idle", 0, kDay_s, &launcher->idle_s);
+  seconds("agent_within", 1, kDay_s, &launcher->agent_s);
+  seconds("poll", 1, 3600, &launcher->poll_s);
+  launcher->agent = section.Strings("agent");
+  if (const auto evald = section.String("evald")) launcher->evald = ResolvePath(file, *evald);
+}
+
+void ReadSlurm(YamlSection& section, const fs::path& file, LauncherConfig* launcher) {
+  launcher->partition = section.String("partition").value_or("");
+  launcher->cpus_per_node =
+      static_cast<int>(section.Integer("cpus_per_node", 0, 4096).value_or(0));
+  launcher->time_s = section.Duration("time", 60, kYear_s).value_or(0);
+  launcher->warning_s = section.Duration("warning", 10, 3600).value_or(launcher->warning_s);
+  if (const auto logs = section.String("logs")) launcher->logs = ResolvePath(file, *logs);
+  launcher->sbatch = section.Strings("sbatch");
+  for (const std::string& argument : launcher->sbatch) {
+    if (const std::string wrong = WrongWithSbatch(argument); !wrong.empty())
+      section.Refuse("sbatch", wrong);
+  }
+}
+
+std::vector<std::string> ReadProgram(YamlSection& section, const char* key, const fs::path& file,
+                                     bool needed) {
+  std::vector<std::string> program = section.Strings(key);
+  if (program.empty() && needed)
+    section.RefuseAbsent(key, "absent, expected a program and its arguments");
+  if (!program.empty() && program[0].find('/') != std::string::npos)
+    program[0] = ResolvePath(file, program[0]).string();
+  return program;
+}
+
+LauncherConfig ReadLauncher(YamlSection& entry, const fs::path& file) {
+  LauncherConfig launcher;
+  auto slurm = entry.Section("slurm"), command = entry.Section("command");
+  if (slurm.has_value() == command.has_value())
+    entry.Refuse("slurm", "expected one of 'slurm' and 'command' in each entry");
+  launcher.kind = slurm ? "slurm" : "command";
+  YamlSection& section = slurm ? *slurm : *command;
+  ReadBounds(section, file, &launcher);
+  if (slurm) {
+    ReadSlurm(section, file, &launcher);
+  } else {
+    launcher.start = ReadProgram(section, "start", file, true);
+    launcher.stop = ReadProgram(section, "stop", file, true);
+    launcher.list = ReadProgram(section, "list", file, true);
+    launcher.log = ReadProgram(section, "log", file, false);
+  }
+  section.Finish();
+  entry.Finish();
+  return launcher;
+}
+
+}  // namespace
+
+std::string WrongWithSbatch(const std::string& argument) {
+  if (!argument.starts_with('-'))
+    return fmt::format("found '{}', expected an option with its value, such as --account=llm",
+                       argument);
+  const std::string option = argument.substr(0, argument.find('='));
+  const bool is_short = !argument.starts_with("--") && argument.size() > 2;
+  for (const char* own : kOwnOptions) {
+    if (option == own || (is_short && argument.substr(0, 2) == own))
+      return fmt::format("found '{}', but evald sets {} itself; some of these have keys of their "
+                         "own (docs/slurm.md)",
+                         argument, own);
+  }
+  return "";
+}
+
+std::vector<LauncherConfig> ReadLaunchers(YamlSection& top, const fs::path& file) {
+  std::vector<LauncherConfig> launchers;
+  std::set<std::string> names;
+  for (YamlSection& entry : top.Sections("launchers")) {
+    top.Try([&] {
+      LauncherConfig launcher = ReadLauncher(entry, file);
+      if (!names.insert(launcher.name).second) {
+        top.Refuse("launchers",
+                   fmt::format("two launchers are called '{}', expected another 'name' for each",
+                               launcher.name));
+      }
+      launchers.push_back(std::move(launcher));
+    });
+  }
+  return launchers;
+}
+
+}  // namespace evald

@@ -1,0 +1,68 @@
+#include "orchestrator/service/job_tokens.h"
+
+#include <openssl/crypto.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/random_id.h"
+
+namespace evald {
+namespace {
+
+constexpr int kTokenWords = 8;  // 256 bits
+
+bool IsOf(const std::string& name, const std::string& host) {
+  return name == host || name.starts_with(host + "-");
+}
+
+}  // namespace
+
+bool JobTokens::MayBeCalled(const std::string& holder, const std::string& name) const {
+  if (holder.starts_with(HolderOf(""))) return IsOf(name, holder.substr(HolderOf("").size()));
+  const std::lock_guard lock(mutex_);
+  return std::none_of(entries_.begin(), entries_.end(),
+                      [&](const Entry& entry) { return IsOf(name, entry.host); });
+}
+
+std::string JobTokens::Make(const std::string& host) {
+  const std::string token = RandomId(kTokenWords);
+  End(host);
+  const std::lock_guard lock(mutex_);
+  entries_.push_back({host, http::HashOfToken(token)});
+  return token;
+}
+
+void JobTokens::Restore(const std::string& host, const std::string& hash) {
+  const std::optional<http::TokenHash> parsed = http::ParseTokenHash(hash);
+  if (!parsed) return log::Warn("host '{}': the hash of its token is damaged", host);
+  End(host);
+  const std::lock_guard lock(mutex_);
+  entries_.push_back({host, *parsed});
+}
+
+void JobTokens::End(const std::string& host) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.host == host; });
+}
+
+std::string JobTokens::HashOf(const std::string& host) const {
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_) {
+    if (entry.host == host) return http::HexOf(entry.hash);
+  }
+  return "";
+}
+
+std::optional<http::Principal> JobTokens::Find(const http::TokenHash& hash) const {
+  const std::lock_guard lock(mutex_);
+  const Entry* found = nullptr;
+  for (const Entry& entry : entries_) {
+    const bool equal = ::CRYPTO_memcmp(entry.hash.data(), hash.data(), hash.size()) == 0;
+    found = equal ? &entry : found;
+  }
+  if (found == nullptr) return std::nullopt;
+  return http::Principal{HolderOf(found->host), http::Role::kWorker};
+}
+
+}  // namespace evald

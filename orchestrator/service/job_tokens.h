@@ -1,0 +1,42 @@
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "http_server/token_auth.h"
+
+namespace evald {
+
+/// The tokens with which agents of launched jobs come. Each holds for one host, has the role
+/// worker, and ends with the job. Any thread.
+class JobTokens {
+ public:
+  /// A new token's holder is named so: the agent of `host`, and of its further nodes.
+  static std::string HolderOf(const std::string& host) { return "job:" + host; }
+  /// Whether an agent that came with a token of `holder` may call itself `name`. Tokens of people
+  /// may not use the name of a job's host.
+  bool MayBeCalled(const std::string& holder, const std::string& name) const;
+
+  /// A new token for the host, which has no other one from then on.
+  std::string Make(const std::string& host);
+  /// Takes up a token of an earlier process of this service, by its hash in hexadecimal digits.
+  void Restore(const std::string& host, const std::string& hash);
+  void End(const std::string& host);
+  /// Hexadecimal; "" for a host without a token.
+  std::string HashOf(const std::string& host) const;
+
+  /// For http::TokenAuth::AddChanging. Compares all hashes, each as a whole.
+  std::optional<http::Principal> Find(const http::TokenHash& hash) const;
+
+ private:
+  struct Entry {
+    std::string host;
+    http::TokenHash hash;
+  };
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace evald

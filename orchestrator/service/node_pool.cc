@@ -1,0 +1,279 @@
+#include "orchestrator/service/node_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/fail_point.h"
+#include "base/jsonl.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "orchestrator/fleet_machine/events.h"
+#include "orchestrator/service/node_pool_view.h"
+#include "protocol/agent_join.h"
+
+namespace evald {
+namespace {
+
+using OrderKind = LaunchMachine::Order::Kind;
+
+}  // namespace
+
+NodePool::NodePool(NodePoolOptions options, Support support, Records records,
+                   const std::vector<Earlier>& earlier)
+    : options_(std::move(options)),
+      support_(support),
+      records_(std::move(records)),
+      machine_(options_.limits),
+      thread_(std::make_unique<WorkThread>("launcher", support_.loop, WorkThread::AtEnd::kDrop)) {
+  std::vector<NodeJob> jobs;
+  for (const Earlier& one : earlier) {
+    jobs.push_back(one.job);
+    if (one.job.state != NodeJob::State::kOver)
+      support_.tokens->Restore(HostOf(one.job), one.token_hash);
+  }
+  machine_.Restored(jobs, Now());
+}
+
+NodePool::~NodePool() {
+  *alive_ = false;
+  thread_.reset();
+}
+
+std::string NodePool::HostOf(const NodeJob& job) const {
+  return fmt::format("{}-{}", options_.name, job.number);
+}
+
+// The machine's time never goes back, though the clock may.
+double NodePool::Now() { return now_ = std::max(now_, WallSeconds()); }
+
+void NodePool::Tick(const NodeDemand& demand) {
+  for (const auto& [number, job] : machine_.jobs()) {
+    const NodeHost host = support_.fleet->NodeHostOf(HostOf(job.record));
+    if (!(host == job.host)) machine_.HostIs(number, host, Now());
+  }
+  machine_.Tick(demand, Now());
+  Carry();
+  const std::vector<std::string> problems = machine_.Problems(now_);
+  for (const std::string& problem : problems) {
+    const std::string what = problem.substr(0, problem.find("; the next try"));
+    if (std::find(told_.begin(), told_.end(), what) == told_.end())
+      log::Warn("launcher '{}': {}", options_.name, problem);
+  }
+  told_.clear();
+  for (const std::string& problem : problems)
+    told_.push_back(problem.substr(0, problem.find("; the next try")));
+  CheckStopped();
+}
+
+void NodePool::StopAll(double patience_s, std::function<void()> done) {
+  stopped_ = std::move(done);
+  stop_until_ = Now() + patience_s;
+  machine_.StopAll(now_);
+  Carry();
+  CheckStopped();
+}
+
+// A job whose submission is under way is told to end once the answer is there.
+void NodePool::CheckStopped() {
+  if (!stopped_) return;
+  const auto& jobs = machine_.jobs();
+  const bool open = std::any_of(jobs.begin(), jobs.end(), [](const auto& entry) {
+    return entry.second.submitting || entry.second.stop_failed;
+  });
+  if ((open || telling_ > 0) && WallSeconds() < stop_until_) return;
+  std::exchange(stopped_, nullptr)();
+}
+
+bool NodePool::Release(const std::string& node) {
+  if (machine_.excluded().count(node) == 0) return false;
+  machine_.Release(node);
+  return true;
+}
+
+// ---- orders
+
+void NodePool::Carry() {
+  for (const LaunchMachine::Order& order : machine_.TakeOrders()) Do(order);
+}
+
+void NodePool::Do(const LaunchMachine::Order& order) {
+  switch (order.kind) {
+    case OrderKind::kSubmit:
+      return Submit(order.job);
+    case OrderKind::kStop:
+      Save(order.job, nullptr);
+      if (support_.fleet->HostState(HostOf(order.job)) == "connected")
+        support_.fleet->HostIs(HostOf(order.job), HostNews::kLeaving);
+      return Stop(order.job);
+    case OrderKind::kStopJob:
+      log::Warn("launcher '{}': job {} is nobody's and ends", options_.name, order.job.job);
+      return Stop(order.job);
+    case OrderKind::kList:
+      return List();
+    case OrderKind::kSave:
+      if (order.job.state == NodeJob::State::kOver) {
+        log::Info("launcher '{}': job {} is over: {}", options_.name, order.job.name,
+                  order.job.why);
+        support_.tokens->End(HostOf(order.job));
+        support_.hub->Expel(HostOf(order.job), order.job.why);
+      }
+      return Save(order.job, nullptr);
+    case OrderKind::kForget:
+      if (records_.forget) records_.forget(order.job.number);
+      return;
+    case OrderKind::kReadLog:
+      return ReadLog(order.job);
+  }
+}
+
+void NodePool::Save(const NodeJob& job, std::function<void()> done) {
+  if (records_.save) return records_.save(job, support_.tokens->HashOf(HostOf(job)), done);
+  if (done) support_.loop->Post(std::move(done));
+}
+
+// The job is on record before the launcher hears of it.
+void NodePool::Submit(const NodeJob& job) {
+  const std::string host = HostOf(job);
+  const std::string join =
+      protocol::EncodeJoin({options_.server, support_.tokens->Make(host), options_.authority, host,
+                            options_.linger_s});
+  std::vector<std::string> excluded;
+  for (const auto& [node, why] : machine_.excluded()) excluded.push_back(node);
+  Save(job, [this, alive = alive_, job, join, excluded] {
+    if (!*alive) return;
+    FailPoint("launch.recorded");
+    log::Info("launcher '{}': submitting {}", options_.name, job.name);
+    auto answer = std::make_shared<SubmitAnswer>();
+    thread_->Post(
+        [this, answer, job, join, excluded] {
+          *answer = options_.launcher->Submit(job, join, excluded);
+          FailPoint("launch.submitted");
+        },
+        [this, alive, answer, number = job.number](const std::optional<Error>& error) {
+          if (!*alive) return;
+          if (error) *answer = {SubmitAnswer::Outcome::kUnknown, "", error->what()};
+          machine_.Submitted(number, *answer, Now());
+          Carry();
+        });
+  });
+}
+
+void NodePool::Stop(const NodeJob& job) {
+  ++telling_;
+  thread_->Post(
+      [this, job] {
+        options_.launcher->Stop(job);
+        FailPoint("launch.stopped");
+      },
+      [this, alive = alive_, job](const std::optional<Error>& error) {
+        if (!*alive) return;
+        --telling_;
+        if (error) {
+          machine_.StopFailed(job.number, error->what(), Now());
+        } else {
+          log::Info("launcher '{}': {} was told to end{}{}", options_.name,
+                    job.name.empty() ? "job " + job.job : job.name, job.why.empty() ? "" : ": ",
+                    job.why);
+        }
+        Carry();
+      });
+}
+
+void NodePool::List() {
+  auto jobs = std::make_shared<std::vector<ListedJob>>();
+  thread_->Post([this, jobs] { *jobs = options_.launcher->List(); },
+                [this, alive = alive_, jobs, asked = Now()](const std::optional<Error>& error) {
+                  if (!*alive) return;
+                  if (error) {
+                    machine_.ListFailed(error->what(), Now());
+                  } else {
+                    machine_.Listed(*jobs, asked, Now());
+                  }
+                  Carry();
+                });
+}
+
+void NodePool::ReadLog(const NodeJob& job) {
+  auto end = std::make_shared<std::string>();
+  thread_->Post([this, end, job] { *end = options_.launcher->LogEnd(job); },
+                [this, alive = alive_, end, number = job.number](const std::optional<Error>&) {
+                  if (*alive) machine_.LogEnds(number, *end);
+                });
+}
+
+// ---- looking
+
+int NodePool::DevicesToCome() const {
+  const auto& jobs = machine_.jobs();
+  const auto waiting = std::count_if(jobs.begin(), jobs.end(), [](const auto& entry) {
+    const LaunchMachine::Job& job = entry.second;
+    return (job.record.state == NodeJob::State::kIntended ||
+            job.record.state == NodeJob::State::kSubmitted) &&
+           !job.host.connected;
+  });
+  return static_cast<int>(waiting) * machine_.costs().devices;
+}
+
+Json NodePool::View() const { return ShowNodes(options_, machine_, now_); }
+
+std::string NodePool::WaitsFor() const { return ShowWaiting(options_, machine_); }
+
+std::vector<std::string> NodePool::Problems() const { return machine_.Problems(now_); }
+
+// ---- records
+
+namespace {
+
+constexpr std::pair<NodeJob::State, const char*> kJobStates[] = {
+    {NodeJob::State::kIntended, "intended"},
+    {NodeJob::State::kSubmitted, "submitted"},
+    {NodeJob::State::kStopping, "stopping"},
+    {NodeJob::State::kOver, "over"}};
+
+}  // namespace
+
+const char* NameOf(NodeJob::State state) {
+  for (const auto& [known, name] : kJobStates) {
+    if (known == state) return name;
+  }
+  return "unknown";
+}
+
+std::string EncodeNodeJob(const NodeJob& job) {
+  return ToLine({{"number", job.number},
+                 {"name", job.name},
+                 {"state", NameOf(job.state)},
+                 {"job", job.job},
+                 {"node", job.node},
+                 {"intended_at", job.intended_at},
+                 {"started_at", job.started_at},
+                 {"ended_at", job.ended_at},
+                 {"used_s", job.used_s},
+                 {"why", job.why}});
+}
+
+NodeJob DecodeNodeJob(const std::string& text) {
+  const std::string where = "the record of a job";
+  const Json json = ParseJson(text, where);
+  NodeJob job;
+  job.number = Field<int64_t>(json, "number", where);
+  job.name = Field<std::string>(json, "name", where);
+  const std::string state = Field<std::string>(json, "state", where);
+  const auto* known = std::find_if(std::begin(kJobStates), std::end(kJobStates),
+                                   [&](const auto& one) { return one.second == state; });
+  if (known == std::end(kJobStates))
+    throw Error(ErrorKind::kInput, fmt::format("{}: state '{}' is unknown", where, state));
+  job.state = known->first;
+  job.job = Field<std::string>(json, "job", where);
+  job.node = Field<std::string>(json, "node", where);
+  job.intended_at = Field<double>(json, "intended_at", where);
+  job.started_at = Field<double>(json, "started_at", where);
+  job.ended_at = Field<double>(json, "ended_at", where);
+  job.used_s = Field<double>(json, "used_s", where);
+  job.why = Field<std::string>(json, "why", where);
+  return job;
+}
+
+}  // namespace evald

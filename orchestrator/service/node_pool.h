@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "evald/json.h"
+#include "orchestrator/fleet/loop.h"
+#include "orchestrator/fleet/work_thread.h"
+#include "orchestrator/launch/launch_machine.h"
+#include "orchestrator/launch/launcher.h"
+#include "orchestrator/service/agent_hub.h"
+#include "orchestrator/service/fleet.h"
+#include "orchestrator/service/job_tokens.h"
+
+namespace evald {
+
+/// One launcher of a service or run, and what its agents need.
+struct NodePoolOptions {
+  std::string name;  ///< of the launcher: letters, digits and '_'
+  std::string kind;  ///< "slurm" or "command", for people
+  LaunchLimits limits;
+  std::unique_ptr<Launcher> launcher;
+  std::string server;     ///< the agents' listener, "https://host:port"
+  std::string authority;  ///< PEM of the authority that signed the listener's certificate
+  double linger_s = 600;  ///< agents end after so long without this process
+};
+
+/// The nodes of one launcher: carries out a LaunchMachine's orders, tells the machine what became of
+/// the launcher's jobs and of their hosts, and keeps the jobs' tokens. The launcher's programs run on
+/// a thread of the pool. The loop's thread only.
+///
+///     Fleet ──host──► NodePool ──event──► LaunchMachine
+///                       │  ▲                  │
+///                       │  └──────order───────┘
+///                       └──submit, list, stop──► Launcher (its own thread)
+class NodePool {
+ public:
+  /// Where jobs are recorded. Both may be null: then the jobs end with this process, by their
+  /// agents' patience.
+  struct Records {
+    /// Writes the job, then calls `done` on the loop.
+    std::function<void(const NodeJob& job, const std::string& token_hash,
+                       std::function<void()> done)>
+        save;
+    std::function<void(int64_t number)> forget;
+  };
+  struct Earlier {  ///< a job that an earlier process recorded
+    NodeJob job;
+    std::string token_hash;
+  };
+  struct Support {
+    Loop* loop = nullptr;
+    Fleet* fleet = nullptr;
+    AgentHub* hub = nullptr;
+    JobTokens* tokens = nullptr;
+  };
+
+  /// All in `support` outlive the pool.
+  NodePool(NodePoolOptions options, Support support, Records records,
+           const std::vector<Earlier>& earlier);
+  ~NodePool();
+
+  /// Looks at the hosts and decides. Call it several times a second.
+  void Tick(const NodeDemand& demand);
+  /// All jobs end, and no further one is submitted. Calls `done` once the launcher has been told of
+  /// each, or after `patience_s`.
+  void StopAll(double patience_s, std::function<void()> done);
+  /// Nodes that were excluded are asked for again. False if the node is not excluded.
+  bool Release(const std::string& node);
+
+  const std::string& name() const { return options_.name; }
+  /// Devices that jobs which have not started yet are to bring.
+  int DevicesToCome() const;
+  /// A Launcher resource of docs/openapi.json.
+  Json View() const;
+  /// What a run without a device waits for, in a few words; "" if nothing is asked for.
+  std::string WaitsFor() const;
+  std::vector<std::string> Problems() const;
+
+ private:
+  std::string HostOf(const NodeJob& job) const;
+  double Now();
+  void Carry();
+  void Do(const LaunchMachine::Order& order);
+  void Submit(const NodeJob& job);
+  void Stop(const NodeJob& job);
+  void List();
+  void ReadLog(const NodeJob& job);
+  void Save(const NodeJob& job, std::function<void()> done);
+  void CheckStopped();
+
+  NodePoolOptions options_;
+  Support support_;
+  Records records_;
+  LaunchMachine machine_;
+  double now_ = 0;
+  int telling_ = 0;  // calls of Launcher::Stop under way
+  double stop_until_ = 0;
+  std::function<void()> stopped_;
+  std::vector<std::string> told_;  // problems that the log has
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::unique_ptr<WorkThread> thread_;  // last: ends before what its work uses
+};
+
+/// "intended", "submitted", "stopping" or "over".
+const char* NameOf(NodeJob::State state);
+/// A job as a record of the database, and back. Throws Error(kInput).
+std::string EncodeNodeJob(const NodeJob& job);
+NodeJob DecodeNodeJob(const std::string& text);
+
+}  // namespace evald

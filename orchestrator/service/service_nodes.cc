@@ -1,0 +1,95 @@
+// The nodes that launchers bring.
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "orchestrator/service/service.h"
+#include "orchestrator/state/node_job_store.h"
+
+namespace evald {
+namespace {
+
+std::vector<NodePool::Earlier> EarlierJobs(Database& database, const std::string& launcher) {
+  std::vector<NodePool::Earlier> jobs;
+  for (const NodeJobRow& row : node_job_store::List(database, launcher)) {
+    try {
+      jobs.push_back({DecodeNodeJob(row.record), row.token_hash});
+    } catch (const Error& e) {  // its agent's token is not known any more, so it ends by itself
+      log::Error("launcher '{}', job {}: {}", launcher, row.number, e.what());
+    }
+  }
+  return jobs;
+}
+
+}  // namespace
+
+void Service::AddLaunchers(std::vector<LauncherMaker> makers) {
+  const std::lock_guard lock(reader_mutex_);
+  const std::string identity = node_job_store::Identity(*reader_);
+  for (LauncherMaker& maker : makers) {
+    const std::string name = maker.options.name;
+    maker.options.limits.prefix = fmt::format("evald-{}-{}-", identity, name);
+    maker.options.launcher = maker.make(maker.options.limits.prefix);
+    NodePool::Records records;
+    records.save = [this, name](const NodeJob& job, const std::string& hash,
+                                std::function<void()> done) {
+      NodeJobRow row{name, job.number, hash, EncodeNodeJob(job)};
+      database_->Post(
+          [row = std::move(row)](RunStore& store) { node_job_store::Save(store.database(), row); },
+          std::move(done));
+    };
+    records.forget = [this, name](int64_t number) {
+      database_->Post([name, number](RunStore& store) {
+        node_job_store::Remove(store.database(), name, number);
+      });
+    };
+    pools_.push_back(std::make_unique<NodePool>(
+        std::move(maker.options), NodePool::Support{&loop_, fleet_.get(), hub_.get(), &job_tokens_},
+        std::move(records), EarlierJobs(*reader_, name)));
+  }
+}
+
+NodeDemand Service::DemandNow() const {
+  NodeDemand demand = fleet_->Demand();
+  if (draining_) return {.devices = demand.devices};
+  demand.unknown_runs += static_cast<int>(queue_.Waiting().size());
+  return demand;
+}
+
+// The devices that one launcher's jobs are to bring need not be asked of the next.
+void Service::TickPools() {
+  if (pools_.empty()) return;
+  NodeDemand demand = DemandNow();
+  std::vector<std::string> awaited;
+  for (const auto& pool : pools_) {
+    pool->Tick(demand);
+    demand.devices += pool->DevicesToCome();
+    const std::string waits = pool->WaitsFor();
+    if (!waits.empty()) awaited.push_back(waits);
+    for (const std::string& problem : pool->Problems()) awaited.push_back(problem);
+  }
+  fleet_->Awaits(evald::Join(awaited, "; "));
+}
+
+Json Service::LauncherResources() const {
+  Json launchers = Json::array();
+  for (const auto& pool : pools_) launchers.push_back(pool->View());
+  return launchers;
+}
+
+void Service::ReleaseNode(const std::string& launcher, const std::string& node, Done<Json> done) {
+  loop_.Post([this, launcher, node, done = std::move(done)] {
+    for (const auto& pool : pools_) {
+      if (pool->name() != launcher) continue;
+      if (!pool->Release(node)) {
+        return done(Error(ErrorKind::kUsage,
+                          fmt::format("launcher '{}' does not exclude node '{}'", launcher, node)));
+      }
+      Publish();
+      return done(pool->View());
+    }
+    done(Error(ErrorKind::kUsage, fmt::format("no launcher is called '{}'", launcher)));
+  });
+}
+
+}  // namespace evald
