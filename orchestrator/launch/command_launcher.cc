@@ -17,7 +17,7 @@ constexpr int kMayHaveStarted = 75;  // EX_TEMPFAIL of sysexits.h
 constexpr size_t kWordsShown = 500;
 constexpr size_t kListValuesMax = 100;
 
-ProgramCall CallOf(const std::vector<std::string>& command) {
+ProgramCall CommandCall(const std::vector<std::string>& command) {
   ProgramCall call{command.at(0), {command.begin() + 1, command.end()}, kCommandPatience, ""};
   call.keeps_errors = true;
   return call;
@@ -52,7 +52,7 @@ ListedJob::State ParseState(const std::string& word, const std::string& where) {
 SubmitAnswer CommandLauncher::Submit(const NodeJob& job, const std::string& join,
                                      const std::vector<std::string>& excluded) {
   using Outcome = SubmitAnswer::Outcome;
-  ProgramCall call = CallOf(settings_.start);
+  ProgramCall call = CommandCall(settings_.start);
   call.environment = {{"EVALD_JOIN", join},
                       {"EVALD_JOB_NAME", job.name},
                       {"EVALD_EXCLUDED", Join(excluded, ",")},
@@ -100,7 +100,7 @@ std::vector<ListedJob> CommandLauncher::ParseList(const std::string& output,
 }
 
 std::vector<ListedJob> CommandLauncher::List() {
-  ProgramCall call = CallOf(settings_.list);
+  ProgramCall call = CommandCall(settings_.list);
   call.environment = {{"EVALD_JOB_PREFIX", settings_.prefix}};
   const ProgramResult result = RunProgram(call);
   if (result.status != 0) {
@@ -111,7 +111,7 @@ std::vector<ListedJob> CommandLauncher::List() {
 }
 
 void CommandLauncher::Stop(const NodeJob& job) {
-  ProgramCall call = CallOf(settings_.stop);
+  ProgramCall call = CommandCall(settings_.stop);
   call.environment = {{"EVALD_JOB", job.job}, {"EVALD_JOB_NAME", job.name}};
   const ProgramResult result = RunProgram(call);
   if (result.status != 0) {
@@ -122,7 +122,7 @@ void CommandLauncher::Stop(const NodeJob& job) {
 
 std::string CommandLauncher::LogEnd(const NodeJob& job) {
   if (settings_.log.empty()) return "";
-  ProgramCall call = CallOf(settings_.log);
+  ProgramCall call = CommandCall(settings_.log);
   call.environment = {{"EVALD_JOB", job.job}, {"EVALD_JOB_NAME", job.name}};
   const ProgramResult result = RunProgram(call);
   return PrintableLine(Shortened(Trim(result.output), kWordsShown));
