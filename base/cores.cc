@@ -75,8 +75,8 @@ double QuotaCores(const std::string& groups, const fs::path& root) {
 
 int UsableCores() {
   double cores = std::max(1U, std::thread::hardware_concurrency());
-  for (const double bound : {QuotaCores(TextIn("/proc/self/cgroup"), "/sys/fs/cgroup"),
-                             SlurmCores()}) {
+  for (const double bound :
+       {QuotaCores(TextIn("/proc/self/cgroup"), "/sys/fs/cgroup"), SlurmCores()}) {
     if (bound > 0) cores = std::min(cores, std::ceil(bound));
   }
   return std::max(1, static_cast<int>(cores));

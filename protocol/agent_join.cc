@@ -30,8 +30,9 @@ AgentJoin DecodeJoin(const std::string& text) {
       throw Error(ErrorKind::kInput, where + ": key 'linger_s': expected a number of at least 0");
     return join;
   } catch (const Error& e) {
-    throw Error(ErrorKind::kUsage, e.what(),
-                "the service or run that launches this agent sets the variable; by hand, use --server");
+    throw Error(
+        ErrorKind::kUsage, e.what(),
+        "the service or run that launches this agent sets the variable; by hand, use --server");
   }
 }
 

@@ -102,9 +102,9 @@ AgentDoor::AgentDoor(AgentDoorOptions options) {
 std::unique_ptr<Launcher> MakeLauncher(const LauncherConfig& config, const std::string& prefix) {
   if (config.kind == "slurm")
     return std::make_unique<SlurmLauncher>(SlurmSettingsOf(config, prefix));
-  return std::make_unique<CommandLauncher>(CommandLauncherSettings{
-      prefix, config.start, config.stop, config.list,
-                                                                     config.log, config.evald.string(), config.agent});
+  return std::make_unique<CommandLauncher>(
+      CommandLauncherSettings{prefix, config.start, config.stop, config.list, config.log,
+                              config.evald.string(), config.agent});
 }
 
 NodePoolOptions PoolOptionsOf(const LauncherConfig& config, const AgentDoor& door,
@@ -117,6 +117,8 @@ NodePoolOptions PoolOptionsOf(const LauncherConfig& config, const AgentDoor& doo
   options.limits.pending_max = config.pending_max;
   options.limits.node_hours_per_day = config.node_hours_per_day;
   options.limits.gpus_per_node = config.gpus_per_node;
+  options.limits.start_s = config.startup_s;
+  options.limits.useful_s = config.worth_s;
   options.limits.idle_s = config.idle_s;
   options.limits.list_every_s = config.poll_s;
   options.limits.agent_patience_s = config.agent_s;
@@ -127,8 +129,7 @@ NodePoolOptions PoolOptionsOf(const LauncherConfig& config, const AgentDoor& doo
   return options;
 }
 
-void CompleteLauncher(LauncherConfig* config, const fs::path& binaries,
-                      const fs::path& state_dir) {
+void CompleteLauncher(LauncherConfig* config, const fs::path& binaries, const fs::path& state_dir) {
   if (config->evald.empty()) config->evald = binaries / "evald";
   if (config->kind != "slurm") {
     for (const auto* program : {&config->start, &config->stop, &config->list})

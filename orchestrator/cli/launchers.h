@@ -46,8 +46,8 @@ class AgentDoor {
 std::unique_ptr<Launcher> MakeLauncher(const LauncherConfig& config, const std::string& prefix);
 /// The options of its pool of nodes, without the launcher.
 NodePoolOptions PoolOptionsOf(const LauncherConfig& config, const AgentDoor& door, double linger_s);
-/// Fills in the program and the folder of logs, and throws Error(kUsage) if the launcher cannot work
-/// on this host. `state_dir` is of the service or run.
+/// Fills in the program and the folder of logs, and throws Error(kUsage) if the launcher cannot
+/// work on this host. `state_dir` is of the service or run.
 void CompleteLauncher(LauncherConfig* config, const std::filesystem::path& binaries,
                       const std::filesystem::path& state_dir);
 /// What the launcher would do for a job, for people and programs: nothing is submitted.

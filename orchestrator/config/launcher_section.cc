@@ -18,12 +18,23 @@ constexpr double kDay_s = 86400;
 constexpr double kYear_s = 366 * kDay_s;
 
 // Options of sbatch that evald sets, or that would make something else than one agent of one node.
-constexpr const char* kOwnOptions[] = {
-    "--job-name", "-J",       "--nodes",  "-N",       "--ntasks",  "-n",       "--output",
-    "-o",         "--error",  "-e",       "--input",  "-i",        "--export", "--export-file",
-    "--array",    "-a",       "--wrap",   "--parsable", "--chdir", "-D",       "--signal",
-    "--wait",     "-W",       "--test-only", "--hold", "-H",       "--open-mode", "--exclude",
-    "-x",         "--time",   "-t",       "--partition", "-p"};
+constexpr const char* kOwnOptions[] = {"--job-name",  "-J",
+                                       "--nodes",     "-N",
+                                       "--ntasks",    "-n",
+                                       "--output",    "-o",
+                                       "--error",     "-e",
+                                       "--input",     "-i",
+                                       "--export",    "--export-file",
+                                       "--array",     "-a",
+                                       "--wrap",      "--parsable",
+                                       "--chdir",     "-D",
+                                       "--signal",    "--wait",
+                                       "-W",          "--test-only",
+                                       "--hold",      "-H",
+                                       "--open-mode", "--exclude",
+                                       "-x",          "--time",
+                                       "-t",          "--partition",
+                                       "-p"};
 
 bool IsLauncherName(const std::string& name) {
   return !name.empty() && name.size() <= 20 && std::all_of(name.begin(), name.end(), [](char c) {
@@ -63,6 +74,8 @@ void ReadBounds(YamlSection& section, const fs::path& file, LauncherConfig* laun
   launcher->node_hours_per_day =
       section.Number("node_hours_per_day", 0.01, 1e6).value_or(launcher->node_hours_per_day);
   seconds("idle", 0, kDay_s, &launcher->idle_s);
+  seconds("startup", 0, kDay_s, &launcher->startup_s);
+  seconds("worth", 0, kDay_s, &launcher->worth_s);
   seconds("agent_within", 1, kDay_s, &launcher->agent_s);
   seconds("poll", 1, 3600, &launcher->poll_s);
   launcher->agent = section.Strings("agent");
@@ -71,8 +84,7 @@ void ReadBounds(YamlSection& section, const fs::path& file, LauncherConfig* laun
 
 void ReadSlurm(YamlSection& section, const fs::path& file, LauncherConfig* launcher) {
   launcher->partition = section.String("partition").value_or("");
-  launcher->cpus_per_node =
-      static_cast<int>(section.Integer("cpus_per_node", 0, 4096).value_or(0));
+  launcher->cpus_per_node = static_cast<int>(section.Integer("cpus_per_node", 0, 4096).value_or(0));
   launcher->time_s = section.Duration("time", 60, kYear_s).value_or(0);
   launcher->warning_s = section.Duration("warning", 10, 3600).value_or(launcher->warning_s);
   if (const auto logs = section.String("logs")) launcher->logs = ResolvePath(file, *logs);
@@ -124,9 +136,10 @@ std::string WrongWithSbatch(const std::string& argument) {
   const bool is_short = !argument.starts_with("--") && argument.size() > 2;
   for (const char* own : kOwnOptions) {
     if (option == own || (is_short && argument.substr(0, 2) == own))
-      return fmt::format("found '{}', but evald sets {} itself; some of these have keys of their "
-                         "own (docs/slurm.md)",
-                         argument, own);
+      return fmt::format(
+          "found '{}', but evald sets {} itself; some of these have keys of their "
+          "own (docs/slurm.md)",
+          argument, own);
   }
   return "";
 }

@@ -17,12 +17,14 @@ struct LauncherConfig {
   int pending_max = 8;            ///< jobs that wait in the queue at once
   double node_hours_per_day = 0;  ///< 0: no bound
   double idle_s = 300;            ///< a node without work for so long goes back
+  double startup_s = 60;          ///< guess of how long a node takes to come
+  double worth_s = 60;            ///< a node is asked for if it would have work for so long
   double agent_s = 120;           ///< from a job's start until its agent is there
   double poll_s = 30;             ///< between two questions to the launcher
   int gpus_per_node = 0;
-  std::filesystem::path evald;  ///< the program on the nodes; "": the one that runs here
+  std::filesystem::path evald;     ///< the program on the nodes; "": the one that runs here
   std::vector<std::string> agent;  ///< further arguments of `evald agent`
-  std::filesystem::path logs;   ///< "": a folder in state_dir
+  std::filesystem::path logs;      ///< "": a folder in state_dir
 
   // Slurm
   std::string partition;  ///< "": Slurm's default

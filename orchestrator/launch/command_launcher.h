@@ -11,7 +11,7 @@ namespace evald {
 struct CommandLauncherSettings {
   std::string prefix;  ///< of the names of this service's jobs
   std::vector<std::string> start, stop, list;
-  std::vector<std::string> log;  ///< empty: logs are not seen
+  std::vector<std::string> log;    ///< empty: logs are not seen
   std::string evald;               ///< this program, on the nodes
   std::vector<std::string> agent;  ///< further arguments of `evald agent`
 };

@@ -20,6 +20,8 @@ struct LaunchLimits {
   int pending_max = 8;            ///< jobs that wait in the launcher's queue at once
   double node_hours_per_day = 0;  ///< beyond these nothing is submitted; 0: no bound
   int gpus_per_node = 0;          ///< that each agent must bring; 0: any number
+  double start_s = 60;            ///< guess of NodeCosts::start_s, until jobs have shown it
+  double useful_s = 60;           ///< NodeCosts::useful_s
   double idle_s = 300;            ///< a node without work for so long goes back
   double list_every_s = 30;       ///< between two questions to the launcher
   /// From the start of a job until its agent has come
@@ -38,7 +40,9 @@ struct LaunchLimits {
 /// counts as lost, and the launcher is told to end whatever bears its name.
 class LaunchMachine {
  public:
-  explicit LaunchMachine(LaunchLimits limits) : limits_(std::move(limits)) {}
+  explicit LaunchMachine(LaunchLimits limits)
+      : limits_(std::move(limits)),
+        costs_{.start_s = limits_.start_s, .useful_s = limits_.useful_s} {}
 
   // ---- events
   /// The jobs that an earlier process recorded. Before all other events.

@@ -136,9 +136,8 @@ void NodePool::Save(const NodeJob& job, std::function<void()> done) {
 // The job is on record before the launcher hears of it.
 void NodePool::Submit(const NodeJob& job) {
   const std::string host = HostOf(job);
-  const std::string join =
-      protocol::EncodeJoin({options_.server, support_.tokens->Make(host), options_.authority, host,
-                            options_.linger_s});
+  const std::string join = protocol::EncodeJoin(
+      {options_.server, support_.tokens->Make(host), options_.authority, host, options_.linger_s});
   std::vector<std::string> excluded;
   for (const auto& [node, why] : machine_.excluded()) excluded.push_back(node);
   Save(job, [this, alive = alive_, job, join, excluded] {

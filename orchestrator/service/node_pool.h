@@ -30,9 +30,9 @@ struct NodePoolOptions {
   double linger_s = 600;  ///< agents end after so long without this process
 };
 
-/// The nodes of one launcher: carries out a LaunchMachine's orders, tells the machine what became of
-/// the launcher's jobs and of their hosts, and keeps the jobs' tokens. The launcher's programs run on
-/// a thread of the pool. The loop's thread only.
+/// The nodes of one launcher: carries out a LaunchMachine's orders, tells the machine what became
+/// of the launcher's jobs and of their hosts, and keeps the jobs' tokens. The launcher's programs
+/// run on a thread of the pool. The loop's thread only.
 ///
 ///     Fleet ──host──► NodePool ──event──► LaunchMachine
 ///                       │  ▲                  │

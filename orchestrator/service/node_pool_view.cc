@@ -83,9 +83,9 @@ std::string ShowWaiting(const NodePoolOptions& options, const LaunchMachine& mac
     return fmt::format("{} node{}", count, count == 1 ? "" : "s");
   };
   if (waiting > 0) {
-    return fmt::format("{} of launcher '{}', in its queue{}", nodes(waiting), options.name,
-                       reasons.empty() ? ""
-                                       : " (" + Join({reasons.begin(), reasons.end()}, ", ") + ")");
+    return fmt::format(
+        "{} of launcher '{}', in its queue{}", nodes(waiting), options.name,
+        reasons.empty() ? "" : " (" + Join({reasons.begin(), reasons.end()}, ", ") + ")");
   }
   if (starting > 0)
     return fmt::format("the agent{} on {} of launcher '{}'", starting == 1 ? "" : "s",

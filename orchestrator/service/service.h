@@ -269,6 +269,7 @@ class Service : public RunService {
   bool DeferWhileYielding(const std::string& run, const std::function<void()>& then);
 
   // nodes of launchers (service_nodes.cc)
+  void MakePools(std::vector<LauncherMaker> makers);
   void TickPools();
   NodeDemand DemandNow() const;
   Json LauncherResources() const;

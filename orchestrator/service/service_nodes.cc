@@ -24,7 +24,14 @@ std::vector<NodePool::Earlier> EarlierJobs(Database& database, const std::string
 }  // namespace
 
 void Service::AddLaunchers(std::vector<LauncherMaker> makers) {
-  const std::lock_guard lock(reader_mutex_);
+  {
+    const std::lock_guard lock(reader_mutex_);
+    MakePools(std::move(makers));
+  }
+  PublishNow();
+}
+
+void Service::MakePools(std::vector<LauncherMaker> makers) {
   const std::string identity = node_job_store::Identity(*reader_);
   for (LauncherMaker& maker : makers) {
     const std::string name = maker.options.name;

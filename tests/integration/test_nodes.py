@@ -1,0 +1,72 @@
+"""Launchers of a service, with a real Slurm: nodes come when work is open, and go back."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import tempfile
+import time
+import unittest
+
+from evald_case import scores
+from service_case import ServiceCase
+from slurm_cluster import SlurmCluster
+
+# Nodes for short work, soon asked about: the defaults suit work of minutes.
+QUICK = {"startup": "1s", "worth": "1s", "idle": "2s", "poll": "1s", "agent_within": "20s",
+         "agent": ["--devices", "cpu:0,cpu:1", "--metric-processes", "1"]}
+
+
+@unittest.skipIf(SlurmCluster.missing(), SlurmCluster.missing())
+class Nodes(ServiceCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="evald-test-"))
+        cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
+        cls.cluster = SlurmCluster(folder / "slurm")
+        cls.addClassCleanup(cls.cluster.close)
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.end_jobs)
+        self.make_suite(300, 60)
+
+    def end_jobs(self):
+        self.cluster.scancel("--user=root")
+        self.cluster.wait_for("the end of all jobs", lambda: not self.cluster.run("squeue", "--noheader").strip())
+
+    def serve(self, slurm=None, **changes):
+        launcher = {**QUICK, "nodes": {"min": 0, "max": 3}, "sbatch": ["--gpus-per-node=2"], **(slurm or {})}
+        super().serve(environment={**os.environ, **self.cluster.environment},
+                      agent={"host": "127.0.0.1", "listen": "127.0.0.1:0"}, workers=None,
+                      launchers=[{"slurm": {key: v for key, v in launcher.items() if v is not None}}], **changes)
+
+    def launcher(self):
+        return self.call("GET", "/v1/launchers")["launchers"][0]
+
+    def mine(self):
+        """Slurm's jobs of this service that are not over."""
+        return [job for job in self.cluster.jobs().values()
+                if job["name"].startswith("evald-") and job["state"] in ("PENDING", "RUNNING", "COMPLETING")]
+
+    def test_nodes_come_with_work_and_go_back(self):
+        expected = self.undisturbed()
+        self.serve()
+        self.assertEqual(self.launcher()["jobs"], [])
+        run = self.submit(engine={"name": "emulated", "delay_ms": 300, "concurrency": 2})
+        self.wait_for("three nodes", lambda: len(self.mine()) == 3, 60)
+        hosts = self.wait_for("their agents", lambda: len(
+            found := [h for h in self.call("GET", "/v1/hosts")["hosts"]
+                      if h["id"].startswith("slurm-") and h["state"] == "connected"]) == 3 and found)
+        self.assertEqual({len(h["devices"]) for h in hosts}, {2})
+        self.wait_for("their nodes", lambda: {job["node"] for job in self.launcher()["jobs"]} == {"n1", "n2", "n3"})
+        self.check(expected, self.finished(run))
+        self.wait_for("the nodes to go back", lambda: not self.mine(), 60)
+        self.wait_for("the launcher to know", lambda: not self.launcher()["jobs"])
+        self.assertEqual(self.launcher()["problems"], [])
+        self.assertGreater(self.launcher()["node_hours"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
