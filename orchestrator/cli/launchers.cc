@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/own_folder.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "http_server/own_certificates.h"
@@ -129,28 +130,62 @@ NodePoolOptions PoolOptionsOf(const LauncherConfig& config, const AgentDoor& doo
   return options;
 }
 
-void CompleteLauncher(LauncherConfig* config, const fs::path& binaries, const fs::path& state_dir) {
+namespace {
+
+void FillIn(LauncherConfig* config, const fs::path& binaries, const fs::path& state_dir) {
   if (config->evald.empty()) config->evald = binaries / "evald";
+  if (config->logs.empty()) config->logs = state_dir / kLaunchedFolder / "logs";
+}
+
+}  // namespace
+
+void CompleteLauncher(LauncherConfig* config, const fs::path& binaries, const fs::path& state_dir) {
+  FillIn(config, binaries, state_dir);
   if (config->kind != "slurm") {
     for (const auto* program : {&config->start, &config->stop, &config->list})
       RequireProgram(config->name, program->front());
     return;
   }
   for (const char* program : {"sbatch", "squeue", "scancel"}) RequireProgram(config->name, program);
-  if (config->logs.empty()) config->logs = state_dir / kLaunchedFolder / "logs";
   MakeDirectories(config->logs);
 }
 
-Json DryRun(const LauncherConfig& config, const std::string& prefix) {
+namespace {
+
+Json JobOf(const LauncherConfig& config, const std::string& prefix) {
+  if (config.kind != "slurm") return {{"launcher", config.name}, {"command", config.start}};
   NodeJob job;
   job.number = 1;
   job.name = prefix + "1";
-  if (config.kind != "slurm")
-    return {{"launcher", config.name}, {"command", config.start}, {"script", nullptr}};
   const SlurmLauncher slurm(SlurmSettingsOf(config, prefix));
   std::vector<std::string> command = {"sbatch"};
   for (const std::string& argument : slurm.SubmitArguments(job, {})) command.push_back(argument);
   return {{"launcher", config.name}, {"command", command}, {"script", slurm.Script()}};
+}
+
+}  // namespace
+
+void ShowJobs(const std::vector<LauncherConfig>& launchers, const Common& common,
+              const fs::path& state_dir, const std::string& prefix) {
+  Json jobs = Json::array();
+  for (LauncherConfig launcher : launchers) {
+    FillIn(&launcher, common.binaries, state_dir);
+    Json job = JobOf(launcher, prefix + launcher.name + "-");
+    job["nodes"] = {{"min", launcher.nodes_min}, {"max", launcher.nodes_max}};
+    jobs.push_back(std::move(job));
+  }
+  if (common.json) return PrintJson({{"launchers", std::move(jobs)}});
+  if (launchers.empty()) Print(stdout, "no launchers: nothing would be submitted\n");
+  for (const Json& job : jobs) {
+    std::vector<std::string> words = job["command"];
+    for (std::string& word : words) word = ShellQuoted(word);
+    Print(stdout, "launcher '{}' would submit this for each of at most {} nodes:\n\n{}\n\n",
+          job["launcher"].get<std::string>(), job["nodes"]["max"].get<int>(),
+          Join(words, " \\\n  "));
+    if (job.contains("script"))
+      Print(stdout, "with this script, and a secret in the variable EVALD_JOIN:\n\n{}\n",
+            job["script"].get<std::string>());
+  }
 }
 
 }  // namespace evald::cli

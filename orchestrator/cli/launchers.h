@@ -8,7 +8,8 @@
 
 #include "http_server/tunnel.h"
 #include "orchestrator/api/agent_server.h"
-#include "orchestrator/config/launcher_section.h"
+#include "orchestrator/cli/cli.h"
+#include "orchestrator/config/launcher_config.h"
 #include "orchestrator/fleet/agent_files.h"
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/service/node_pool.h"
@@ -50,7 +51,9 @@ NodePoolOptions PoolOptionsOf(const LauncherConfig& config, const AgentDoor& doo
 /// work on this host. `state_dir` is of the service or run.
 void CompleteLauncher(LauncherConfig* config, const std::filesystem::path& binaries,
                       const std::filesystem::path& state_dir);
-/// What the launcher would do for a job, for people and programs: nothing is submitted.
-Json DryRun(const LauncherConfig& config, const std::string& prefix);
+/// Prints what the launchers would submit for a node, for people or (--json) programs. Nothing is
+/// submitted or written. Names of jobs begin with `prefix` and the launcher's name.
+void ShowJobs(const std::vector<LauncherConfig>& launchers, const Common& common,
+              const std::filesystem::path& state_dir, const std::string& prefix);
 
 }  // namespace evald::cli

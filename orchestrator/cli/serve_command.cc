@@ -96,28 +96,6 @@ void AddLaunchers(const ServeConfig& config, const AgentDoor& door, Service* ser
   service->AddLaunchers(std::move(makers));
 }
 
-ExitStatus ShowDryRun(const Common& common, const ServeConfig& config) {
-  Json launchers = Json::array();
-  for (const LauncherConfig& launcher : config.launchers)
-    launchers.push_back(DryRun(launcher, "evald-<service>-" + launcher.name + "-"));
-  if (common.json) {
-    PrintJson({{"launchers", launchers}});
-    return ExitStatus::kDone;
-  }
-  for (const Json& launcher : launchers) {
-    Print(stdout, "launcher '{}' would run, for each node:\n\n",
-          launcher["launcher"].get<std::string>());
-    std::vector<std::string> words = launcher["command"];
-    for (std::string& word : words) word = ShellQuoted(word);
-    Print(stdout, "  {}\n", Join(words, " "));
-    if (launcher["script"].is_string())
-      Print(stdout, "\nwith this script, and the variable EVALD_JOIN (a secret):\n\n{}\n",
-            launcher["script"].get<std::string>());
-  }
-  if (launchers.empty()) Print(stdout, "no launchers: nothing would be submitted\n");
-  return ExitStatus::kDone;
-}
-
 ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
   ApiOptions options;
   options.agent_files = &service->agents()->files();
@@ -159,11 +137,8 @@ std::string DevicesText(const ServeConfig& config) {
 ExitStatus Serve(const Common& common, const ServeFlags& flags) {
   ServeConfig config = ReadServeConfig(flags.file, flags.set);
   if (flags.dry_run) {
-    for (LauncherConfig& launcher : config.launchers) {
-      if (launcher.evald.empty()) launcher.evald = common.binaries / "evald";
-      if (launcher.logs.empty()) launcher.logs = config.state_dir / "agents" / "logs";
-    }
-    return ShowDryRun(common, config);
+    ShowJobs(config.launchers, common, config.state_dir, "evald-<service>-");
+    return ExitStatus::kDone;
   }
   ChooseWorkers(&config.workers, kAnyEngine, common.binaries);
   const uint64_t files = RaiseOpenFiles(kFilesNeeded);

@@ -17,6 +17,7 @@
 #include "orchestrator/config/engine_section.h"
 #include "orchestrator/config/judge_section.h"
 #include "orchestrator/config/key_hints.h"
+#include "orchestrator/config/launcher_section.h"
 #include "orchestrator/config/sections.h"
 #include "orchestrator/config/thinking_section.h"
 
@@ -183,6 +184,7 @@ Json ToJson(const PromptsConfig& prompts) {
 void ReadPlaces(YamlSection& top, EvalConfig* config) {
   const fs::path& file = config->file;
   config->staging = ReadStaging(top, file);
+  config->launcher = ReadRunLauncher(top, file);
   config->output_dir = ResolvePath(file, "runs");
   if (auto section = top.Section("output")) {
     if (const auto dir = section->String("dir")) config->output_dir = ResolvePath(file, *dir);

@@ -15,6 +15,7 @@
 #include "evald/json.h"
 #include "metrics/sandbox/sandbox.h"
 #include "orchestrator/config/gates.h"
+#include "orchestrator/config/launcher_config.h"
 #include "task_code/task_code.h"
 
 namespace evald {
@@ -38,7 +39,8 @@ struct WorkersConfig {
 };
 
 struct MetricsConfig {
-  int processes = 0;           ///< 0: one per core
+  int processes = 0;  ///< 0: one per core
+  bool processes_given = false;
   uint64_t backlog_bytes = 0;  ///< generations that wait for scoring; above this no more are made
   int max_attempts = 3;
   SandboxOptions sandbox;
@@ -113,6 +115,7 @@ struct EvalConfig {
   WorkersConfig workers;
   MetricsConfig metrics;
   StagingConfig staging;
+  std::optional<LauncherConfig> launcher;  ///< of the nodes that compute in place of this host
   std::filesystem::path output_dir;
   std::string run_name;  ///< folder under output_dir; if empty made from the name and the time
   uint64_t seed = 1234;  ///< keys the sampling generator

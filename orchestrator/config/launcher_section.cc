@@ -56,28 +56,31 @@ void ReadNodes(YamlSection& section, LauncherConfig* launcher) {
   nodes->Finish();
 }
 
-void ReadBounds(YamlSection& section, const fs::path& file, LauncherConfig* launcher) {
+void ReadSeconds(YamlSection& section, const char* key, double low, double high, double* value) {
+  *value = section.Duration(key, low, high).value_or(*value);
+}
+
+// The keys that only a service's launcher has: its nodes come and go.
+void ReadBounds(YamlSection& section, LauncherConfig* launcher) {
   launcher->name = section.String("name").value_or(launcher->kind);
   if (!IsLauncherName(launcher->name)) {
     section.Refuse("name", fmt::format("found '{}', expected up to 20 letters, digits and '_'",
                                        launcher->name));
   }
   ReadNodes(section, launcher);
-  const auto whole = [&](const char* key, int64_t low, int64_t high, int* value) {
-    *value = static_cast<int>(section.Integer(key, low, high).value_or(*value));
-  };
-  const auto seconds = [&](const char* key, double low, double high, double* value) {
-    *value = section.Duration(key, low, high).value_or(*value);
-  };
-  whole("pending", 1, 10'000, &launcher->pending_max);
-  whole("gpus_per_node", 0, 64, &launcher->gpus_per_node);
+  launcher->pending_max =
+      static_cast<int>(section.Integer("pending", 1, 10'000).value_or(launcher->pending_max));
   launcher->node_hours_per_day =
       section.Number("node_hours_per_day", 0.01, 1e6).value_or(launcher->node_hours_per_day);
-  seconds("idle", 0, kDay_s, &launcher->idle_s);
-  seconds("startup", 0, kDay_s, &launcher->startup_s);
-  seconds("worth", 0, kDay_s, &launcher->worth_s);
-  seconds("agent_within", 1, kDay_s, &launcher->agent_s);
-  seconds("poll", 1, 3600, &launcher->poll_s);
+  ReadSeconds(section, "idle", 0, kDay_s, &launcher->idle_s);
+  ReadSeconds(section, "startup", 0, kDay_s, &launcher->startup_s);
+  ReadSeconds(section, "worth", 0, kDay_s, &launcher->worth_s);
+}
+
+void ReadJobs(YamlSection& section, const fs::path& file, LauncherConfig* launcher) {
+  launcher->gpus_per_node = static_cast<int>(section.Integer("gpus_per_node", 0, 64).value_or(0));
+  ReadSeconds(section, "agent_within", 1, kDay_s, &launcher->agent_s);
+  ReadSeconds(section, "poll", 1, 3600, &launcher->poll_s);
   launcher->agent = section.Strings("agent");
   if (const auto evald = section.String("evald")) launcher->evald = ResolvePath(file, *evald);
 }
@@ -105,14 +108,20 @@ std::vector<std::string> ReadProgram(YamlSection& section, const char* key, cons
   return program;
 }
 
-LauncherConfig ReadLauncher(YamlSection& entry, const fs::path& file) {
+LauncherConfig ReadLauncher(YamlSection& entry, const fs::path& file, bool of_run) {
   LauncherConfig launcher;
   auto slurm = entry.Section("slurm"), command = entry.Section("command");
   if (slurm.has_value() == command.has_value())
-    entry.Refuse("slurm", "expected one of 'slurm' and 'command' in each entry");
+    entry.Refuse("slurm", "expected one of 'slurm' and 'command'");
   launcher.kind = slurm ? "slurm" : "command";
   YamlSection& section = slurm ? *slurm : *command;
-  ReadBounds(section, file, &launcher);
+  if (of_run) {
+    launcher.name = launcher.kind;
+    SetNodes(&launcher, static_cast<int>(section.Integer("nodes", 1, 10'000).value_or(1)));
+  } else {
+    ReadBounds(section, &launcher);
+  }
+  ReadJobs(section, file, &launcher);
   if (slurm) {
     ReadSlurm(section, file, &launcher);
   } else {
@@ -144,12 +153,33 @@ std::string WrongWithSbatch(const std::string& argument) {
   return "";
 }
 
+void SetNodes(LauncherConfig* launcher, int nodes) {
+  launcher->nodes_min = launcher->nodes_max = launcher->pending_max = nodes;
+}
+
+LauncherConfig RunLauncherOf(const std::string& kind) {
+  if (kind != "slurm") {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--launcher '{}': expected slurm, or 'launcher' in eval.yaml", kind));
+  }
+  LauncherConfig launcher;
+  launcher.kind = launcher.name = kind;
+  SetNodes(&launcher, 1);
+  return launcher;
+}
+
+std::optional<LauncherConfig> ReadRunLauncher(YamlSection& top, const fs::path& file) {
+  auto entry = top.Section("launcher");
+  if (!entry) return std::nullopt;
+  return ReadLauncher(*entry, file, true);
+}
+
 std::vector<LauncherConfig> ReadLaunchers(YamlSection& top, const fs::path& file) {
   std::vector<LauncherConfig> launchers;
   std::set<std::string> names;
   for (YamlSection& entry : top.Sections("launchers")) {
     top.Try([&] {
-      LauncherConfig launcher = ReadLauncher(entry, file);
+      LauncherConfig launcher = ReadLauncher(entry, file, false);
       if (!names.insert(launcher.name).second) {
         top.Refuse("launchers",
                    fmt::format("two launchers are called '{}', expected another 'name' for each",

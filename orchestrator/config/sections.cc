@@ -127,6 +127,7 @@ MetricsConfig ReadMetrics(YamlSection& top) {
     }
     section->Finish();
   }
+  metrics.processes_given = metrics.processes > 0;
   if (metrics.processes == 0) metrics.processes = UsableCores();
   if (metrics.backlog_bytes == 0) metrics.backlog_bytes = kBacklogBytes;
   return metrics;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "engines/engines.h"
 #include "evald/error.h"
+#include "orchestrator/config/launcher_section.h"
 #include "orchestrator/config/sections.h"
 
 namespace evald {

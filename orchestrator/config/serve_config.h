@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "orchestrator/config/eval_config.h"
-#include "orchestrator/config/launcher_section.h"
+#include "orchestrator/config/launcher_config.h"
 
 namespace evald {
 

@@ -73,11 +73,7 @@ double LaunchMachine::NodeHours(double now) const {
 std::vector<std::string> LaunchMachine::Problems(double now) const {
   std::vector<std::string> problems;
   if (!list_failure_.empty()) problems.push_back(list_failure_);
-  if (!failure_.empty()) {
-    problems.push_back(try_at_ > now ? fmt::format("{}; the next try is in {:.0f} s", failure_,
-                                                   std::max(1.0, try_at_ - now))
-                                     : failure_);
-  }
+  if (!failure_.empty()) problems.push_back(failure_);
   const double hours = NodeHours(now);
   if (limits_.node_hours_per_day > 0 && hours >= limits_.node_hours_per_day) {
     problems.push_back(
@@ -88,6 +84,11 @@ std::vector<std::string> LaunchMachine::Problems(double now) const {
   for (const auto& [node, why] : excluded_)
     problems.push_back(fmt::format("node {} is not asked for: {}", node, why));
   return problems;
+}
+
+std::string LaunchMachine::Hopeless() const {
+  const bool lost = refused_ || (failed_ >= limits_.nodes_max && Count(false) == 0);
+  return !came_ && lost ? failure_ : "";
 }
 
 // ---- the life of a job
@@ -124,6 +125,7 @@ void LaunchMachine::NoteFailure(const Job& job, const std::string& why, double n
   const std::string what =
       fmt::format("{}{}: {}", Named(job.record), node.empty() ? "" : " on " + node, why);
   if (!node.empty() && ++failures_[node] >= kFailuresOfNodeMax) excluded_[node] = what;
+  ++failed_;
   BackOff(what, now);
   Push(Order::Kind::kReadLog, job.record);
 }
@@ -154,6 +156,7 @@ void LaunchMachine::Submitted(int64_t number, const SubmitAnswer& answer, double
   job.submitting = false;
   job.answered_at = now;
   if (answer.outcome == SubmitAnswer::Outcome::kRefused) {
+    refused_ = refused_ || !answer.passing;
     BackOff(fmt::format("{} is refused: {}", Named(job.record), answer.why), now);
     return End(&job, answer.why, now);
   }
@@ -270,6 +273,7 @@ void LaunchMachine::HostIs(int64_t number, const NodeHost& host, double now) {
 void LaunchMachine::OnAgentCame(Job* job, double now) {
   NodeJob& record = job->record;
   job->agent_came = true;
+  came_ = true;
   job->idle_since = now;
   if (record.started_at == 0) record.started_at = now;
   if (record.state == State::kIntended) record.state = State::kSubmitted;

@@ -107,6 +107,11 @@ class LaunchMachine {
   /// Node hours used in the last day.
   double NodeHours(double now) const;
   const NodeCosts& costs() const { return costs_; }
+  /// When the next job may be submitted; not in the future if nothing failed.
+  double next_try_at() const { return try_at_; }
+  /// Why no node is to be hoped for: none has ever come, and the launcher refuses the jobs, or all
+  /// of the first have failed. "" if there is hope. For a run that waits for its first node.
+  std::string Hopeless() const;
 
  private:
   bool Lives(const Job& job) const;
@@ -143,6 +148,9 @@ class LaunchMachine {
   double try_at_ = 0;
   double pause_s_ = 0;
   std::string failure_;
+  bool came_ = false;                            // an agent, ever
+  bool refused_ = false;                         // a job, for a reason that does not pass
+  int failed_ = 0;                               // jobs whose agents failed
   std::map<std::string, int> failures_;          // by node, in a row
   std::map<std::string, std::string> excluded_;  // by node
   std::vector<Order> orders_;

@@ -49,8 +49,9 @@ struct SubmitAnswer {
     kUnknown,  ///< it may exist
   };
   Outcome outcome = Outcome::kUnknown;
-  std::string job;  ///< the launcher's id, if accepted
-  std::string why;  ///< otherwise
+  std::string job;       ///< the launcher's id, if accepted
+  std::string why;       ///< otherwise
+  bool passing = false;  ///< of a refusal: the launcher cannot be reached, and may be later
 };
 
 /// What the fleet knows of the host of a job's agent.

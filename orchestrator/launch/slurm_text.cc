@@ -99,7 +99,8 @@ SubmitAnswer FailedSubmission(std::string_view errors) {
                            "send/recv", "Zero Bytes", "Unexpected message"}) {
     if (Holds(errors, open)) return {Outcome::kUnknown, "", CauseIn(errors)};
   }
-  return {Outcome::kRefused, "", CauseIn(errors)};
+  const bool passing = Holds(errors, "Unable to contact slurm controller");
+  return {Outcome::kRefused, "", CauseIn(errors), passing};
 }
 
 std::string Minutes(double seconds) {

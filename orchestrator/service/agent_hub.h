@@ -31,6 +31,8 @@ class AgentHub {
   /// Keeps an agent of this host running from now on. Calls `failed`, with the end of the agent's
   /// log, if the agent has ended again and again before it said hello.
   void Start(std::function<void(const Error& why)> failed);
+  /// Takes agents of other hosts only.
+  void Serve() { Tick(); }
   /// Takes a connection over which an agent will say hello. `owner` is the name of the token that
   /// the agent presented over the network ("" if no tokens are in force); such an agent may not
   /// call itself kLocalHost. `owner` is std::nullopt for this host's own agent. A host belongs to

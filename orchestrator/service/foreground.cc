@@ -33,6 +33,7 @@ FleetOptions MakeFleetOptions(const RunOptions& options, const RunDirectory& dir
   fleet.worker_restarts_max = 2 * options.config.workers.max_attempts;
   fleet.metric_restarts_max = 2 * options.config.metrics.max_attempts;
   fleet.stall_timeout_s = options.config.workers.stall_timeout_s;
+  fleet.hosts_may_come = options.nodes != nullptr;
   return fleet;
 }
 
@@ -78,14 +79,16 @@ class ForegroundRun {
       }
     });
     finisher_ = std::make_unique<TaskFinisher>(&loop_);
+    if (options.nodes != nullptr) TakeAgents(options.nodes, directory);
     files_ = std::make_unique<WorkThread>("files", &loop_, WorkThread::AtEnd::kFinish);
     evaluation_ = std::make_shared<Evaluation>(
         options.config, std::move(directory), number, options.config.workers.count,
         Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get(),
                             options.binaries},
-        Evaluation::Hooks{[this, number] { fleet_.RunChanged(number); },
-                          [this] { fleet_.StopAll([this] { loop_.Stop(); }); },
-                          [](const std::string&, const Json&) {}});
+        Evaluation::Hooks{
+            [this, number] { fleet_.RunChanged(number); }, [this] { Stop(); },
+            [](const std::string&, const Json&) {},
+            [this](const std::string& process) { return fleet_.WitnessOf(process); }});
   }
 
   RunOutcome Run() {
@@ -111,7 +114,32 @@ class ForegroundRun {
   bool planned() const { return evaluation_->planned(); }
 
  private:
+  // Agents of nodes may come and go from now on.
+  void TakeAgents(RunNodes* nodes, const RunDirectory& directory) {
+    nodes_ = nodes;
+    hub_ =
+        std::make_unique<AgentHub>(&loop_, &fleet_, LocalAgent{{}, {}, socket_directory_.path()});
+    hub_->Guard(&tokens_);
+    hub_->Serve();
+    finisher_->SetSettled(
+        [files = hub_->shared_files()](const fs::path& file) { files->AwaitNamed(file); });
+    nodes_->Start({&loop_, &fleet_, hub_.get(), &tokens_, directory.id(), directory.path()});
+  }
+
+  void Stop() {
+    const auto end = [this] { fleet_.StopAll([this] { loop_.Stop(); }); };
+    if (nodes_ == nullptr) return end();
+    nodes_->Stop(end);
+  }
+
   void Tick() {
+    if (nodes_ != nullptr) {
+      nodes_->Tick();
+      fleet_.Awaits(nodes_->WaitsFor());
+      const std::string why = nodes_->Hopeless();
+      if (!why.empty() && fleet_.device_count() == 0 && !evaluation_->ending())
+        evaluation_->Fail(ErrorKind::kInfrastructure, why);
+    }
     fleet_.Tick();
     ShowProgress();
     loop_.After(kForegroundTick, [this] { Tick(); });
@@ -159,6 +187,9 @@ class ForegroundRun {
   Fleet fleet_;
   SocketDirectory socket_directory_;
   LocalHost host_;
+  JobTokens tokens_;
+  std::unique_ptr<AgentHub> hub_;  // null without nodes
+  RunNodes* nodes_ = nullptr;
   const double stall_timeout_s_;
   Countdown countdown_;
   int signals_ = 0;
@@ -168,7 +199,11 @@ class ForegroundRun {
 
 RunOutcome RunEvaluation(const RunOptions& asked) {
   RunOptions options = asked;
-  ChooseWorkers(&options.config.workers, options.config.engine.name, options.binaries);
+  if (options.nodes == nullptr) {
+    ChooseWorkers(&options.config.workers, options.config.engine.name, options.binaries);
+  } else {
+    options.config.workers.devices.clear();  // this host scores
+  }
   RunDirectory directory = options.resume ? RunDirectory::Resume(options.config, options.resume_run)
                                           : RunDirectory::Create(options.config);
   const fs::path path = directory.path();

@@ -57,13 +57,10 @@ void NodePool::Tick(const NodeDemand& demand) {
   Carry();
   const std::vector<std::string> problems = machine_.Problems(now_);
   for (const std::string& problem : problems) {
-    const std::string what = problem.substr(0, problem.find("; the next try"));
-    if (std::find(told_.begin(), told_.end(), what) == told_.end())
+    if (std::find(told_.begin(), told_.end(), problem) == told_.end())
       log::Warn("launcher '{}': {}", options_.name, problem);
   }
-  told_.clear();
-  for (const std::string& problem : problems)
-    told_.push_back(problem.substr(0, problem.find("; the next try")));
+  told_ = problems;
   CheckStopped();
 }
 
@@ -218,6 +215,8 @@ int NodePool::DevicesToCome() const {
 Json NodePool::View() const { return ShowNodes(options_, machine_, now_); }
 
 std::string NodePool::WaitsFor() const { return ShowWaiting(options_, machine_); }
+
+std::string NodePool::Hopeless() const { return machine_.Hopeless(); }
 
 std::vector<std::string> NodePool::Problems() const { return machine_.Problems(now_); }
 

@@ -81,6 +81,7 @@ class NodePool {
   /// What a run without a device waits for, in a few words; "" if nothing is asked for.
   std::string WaitsFor() const;
   std::vector<std::string> Problems() const;
+  std::string Hopeless() const;  ///< LaunchMachine::Hopeless
 
  private:
   std::string HostOf(const NodeJob& job) const;

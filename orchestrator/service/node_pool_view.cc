@@ -62,7 +62,8 @@ Json ShowNodes(const NodePoolOptions& options, const LaunchMachine& machine, dou
            limits.node_hours_per_day > 0 ? Json(limits.node_hours_per_day) : Json()},
           {"jobs", std::move(jobs)},
           {"excluded", std::move(excluded)},
-          {"problems", machine.Problems(now)}};
+          {"problems", machine.Problems(now)},
+          {"next_try_at", machine.next_try_at() > now ? Rfc3339(machine.next_try_at()) : Json()}};
 }
 
 std::string ShowWaiting(const NodePoolOptions& options, const LaunchMachine& machine) {

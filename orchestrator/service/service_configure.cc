@@ -153,6 +153,7 @@ EvalConfig Service::ForThisHost(EvalConfig config) const {
   config.metrics.sandbox = options_.sandbox;
   config.staging.root = options_.staging_root;
   config.staging.keep_bytes = options_.staging_keep;
+  config.launcher.reset();
   config.output_dir = options_.output_dir;
   config.state_dir = options_.state_dir;
   config.cache_dir = options_.cache_dir;

@@ -67,6 +67,47 @@ class Nodes(ServiceCase):
         self.assertEqual(self.launcher()["problems"], [])
         self.assertGreater(self.launcher()["node_hours"], 0)
 
+    # --- runs in the foreground
+
+    SLURM = {"agent": ["--devices", "cpu:0,cpu:1", "--metric-processes", "1"], "poll": "1s",
+             "sbatch": ["--gpus-per-node=2"]}
+
+    def test_a_run_of_its_own(self):
+        expected = self.undisturbed()
+        config = self.write_config(launcher={"slurm": {**self.SLURM, "nodes": 3}},
+                                   engine={"name": "emulated", "delay_ms": 200, "concurrency": 2}, workers=None)
+        process = self.start("run", config, "--json", env={**os.environ, **self.cluster.environment})
+        self.wait_for("three nodes at once", lambda: len(
+            [job for job in self.mine() if job["state"] == "RUNNING"]) == 3)
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(scores(json.loads(out)), expected[0])
+        self.assertEqual(self.samples(self.folder / "runs" / "last"), expected[1])
+        self.cluster.wait_for("the nodes to go back", lambda: not self.mine(), 20)
+
+    def test_inside_a_job(self):
+        expected = self.undisturbed()
+        config = self.write_config(engine={"name": "emulated", "delay_ms": 200, "concurrency": 2},
+                                   workers={"count": 2, "threads": 1})
+        job = self.cluster.sbatch(f"exec {self.binaries}/evald run {config} --json --quiet >{self.folder}/out 2>{self.folder}/err",
+                                  "--nodes=3", "--ntasks-per-node=1", "--gpus-per-node=2", "--export=ALL")
+        done = self.cluster.wait_for_job(job, "COMPLETED", "FAILED", "CANCELLED", seconds=120)
+        errors = (self.folder / "err").read_text()
+        self.assertEqual(done["state"], "COMPLETED", errors)
+        self.assertEqual(scores(json.loads((self.folder / "out").read_text())), expected[0])
+
+    def test_a_run_that_gets_no_node(self):
+        wrong = {"a partition": ({"partition": "gpus"}, "invalid partition"),
+                 "arguments of the agent": ({"agent": ["--threads", "none"]}, "--threads"),
+                 "an account": ({"sbatch": ["--reservation=nobodys"]}, "reservation")}
+        for name, (settings, words) in wrong.items():
+            with self.subTest(name):
+                config = self.write_config(launcher={"slurm": {**self.SLURM, "nodes": 2, **settings}}, workers=None)
+                done = self.evald("run", config, "--quiet", env={**os.environ, **self.cluster.environment})
+                self.assertEqual(done.returncode, 3, done.stderr)
+                self.assertIn(words, done.stderr.lower())
+                self.assertFalse(self.mine())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,187 @@
+#include "orchestrator/cli/launched_nodes.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/last_lines.h"
+#include "base/log.h"
+#include "base/random_id.h"
+#include "base/text.h"
+#include "metrics/sandbox_options.h"
+#include "orchestrator/cli/launchers.h"
+#include "orchestrator/launch/step.h"
+#include "orchestrator/service/tunnel_wire.h"
+#include "protocol/agent_join.h"
+
+namespace evald::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kLinger_s = 60;  // agents of a run that was killed end then
+constexpr double kStopPatience_s = 90;
+constexpr double kStepGrace_s = 20;  // for agents to end by themselves
+
+// A door for the agents of one run.
+std::unique_ptr<AgentDoor> OpenRunDoor(const RunNodes::Support& support) {
+  AgentDoorOptions options;
+  options.folder = support.folder / "agents";
+  options.tokens.AddChanging(
+      [tokens = support.tokens](const http::TokenHash& hash) { return tokens->Find(hash); });
+  options.connect_agent = [loop = support.loop, hub = support.hub](const std::string& token) {
+    TunnelEnds ends = MakeTunnel(loop);
+    loop->Post([hub, wire = ends.wire, token] { hub->Take(wire, token); });
+    return ends.tunnel;
+  };
+  options.files = &support.hub->files();
+  return std::make_unique<AgentDoor>(std::move(options));
+}
+
+class LaunchedNodes : public RunNodes {
+ public:
+  explicit LaunchedNodes(LauncherConfig config) : config_(std::move(config)) {}
+
+  void Start(const Support& support) override {
+    fleet_ = support.fleet;
+    door_ = OpenRunDoor(support);
+    NodePoolOptions options = PoolOptionsOf(config_, *door_, kLinger_s);
+    // Another name at each start: what an earlier process of this run left ends by itself.
+    options.limits.prefix = fmt::format("evald-{}-{}-", support.run, RandomId(1));
+    options.launcher = MakeLauncher(config_, options.limits.prefix);
+    pool_ = std::make_unique<NodePool>(
+        std::move(options),
+        NodePool::Support{support.loop, support.fleet, support.hub, support.tokens},
+        NodePool::Records{}, std::vector<NodePool::Earlier>{});
+  }
+
+  void Tick() override { pool_->Tick(fleet_->Demand()); }
+
+  std::string WaitsFor() const override {
+    std::vector<std::string> parts = pool_->Problems();
+    if (const std::string waits = pool_->WaitsFor(); !waits.empty()) parts.push_back(waits);
+    return Join(parts, "; ");
+  }
+
+  std::string Hopeless() const override { return pool_->Hopeless(); }
+
+  void Stop(std::function<void()> done) override {
+    pool_->StopAll(kStopPatience_s, [this, done = std::move(done)] {
+      door_->Stop();
+      done();
+    });
+  }
+
+ private:
+  LauncherConfig config_;
+  Fleet* fleet_ = nullptr;
+  std::unique_ptr<AgentDoor> door_;
+  std::unique_ptr<NodePool> pool_;
+};
+
+class AllocatedNodes : public RunNodes {
+ public:
+  AllocatedNodes(Allocation allocation, fs::path evald, std::vector<std::string> agent)
+      : allocation_(std::move(allocation)), evald_(std::move(evald)), agent_(std::move(agent)) {}
+
+  void Start(const Support& support) override {
+    loop_ = support.loop;
+    door_ = OpenRunDoor(support);
+    log_ = support.folder / "logs" / "agents.log";
+    const std::string host = "slurm-" + allocation_.job;
+    const std::string join = protocol::EncodeJoin(
+        {door_->url(), support.tokens->Make(host), door_->authority(), host, kLinger_s});
+    step_.emplace(StepOf(allocation_, evald_, agent_, log_), join);
+  }
+
+  void Tick() override {
+    if (!step_ || ended_) return;
+    if (const auto how = step_->Ended()) {
+      ended_ = fmt::format("srun has ended ({}){}{}", *how, LastWords().empty() ? "" : ": ",
+                           LastWords());
+      log::Warn("{}", *ended_);
+    }
+  }
+
+  std::string WaitsFor() const override {
+    return ended_ ? *ended_
+                  : fmt::format("the agents on {} node{} of job {}", allocation_.nodes,
+                                allocation_.nodes == 1 ? "" : "s", allocation_.job);
+  }
+
+  std::string Hopeless() const override { return ended_.value_or(""); }
+
+  void Stop(std::function<void()> done) override {
+    step_->Signal(SIGTERM);
+    Await(WallSeconds() + kStepGrace_s, std::move(done));
+  }
+
+ private:
+  std::string LastWords() const {
+    const std::vector<std::string> lines = LastLines(log_, 1);
+    return lines.empty() ? "" : PrintableLine(Shortened(lines[0], 300));
+  }
+
+  void Await(double until, std::function<void()> done) {
+    if (!step_->Ended() && WallSeconds() < until) {
+      return loop_->After(std::chrono::milliseconds(50), [this, until, done = std::move(done)] {
+        Await(until, done);
+      });
+    }
+    step_.reset();
+    door_->Stop();
+    done();
+  }
+
+  Allocation allocation_;
+  fs::path evald_;
+  std::vector<std::string> agent_;
+  fs::path log_;
+  Loop* loop_ = nullptr;
+  std::unique_ptr<AgentDoor> door_;
+  std::optional<Step> step_;
+  std::optional<std::string> ended_;
+};
+
+}  // namespace
+
+std::vector<std::string> AgentArgumentsOf(const EvalConfig& config) {
+  std::vector<std::string> arguments = {
+      "--devices",    Join(config.workers.devices, ","),
+      "--sandbox",    ToJson(config.metrics.sandbox).dump(),
+      "--task-code",  ToJson(config.task_code).dump(),
+      "--log-level",  "info"};
+  const auto add = [&](bool wanted, const char* option, int value) {
+    if (wanted) arguments.insert(arguments.end(), {option, std::to_string(value)});
+  };
+  add(config.workers.devices_per_worker > 1, "--devices-per-worker",
+      config.workers.devices_per_worker);
+  add(config.workers.threads_given, "--threads", config.workers.threads);
+  add(config.metrics.processes_given, "--metric-processes", config.metrics.processes);
+  return arguments;
+}
+
+LauncherConfig WithAgentArguments(const EvalConfig& config) {
+  LauncherConfig launcher = *config.launcher;
+  std::vector<std::string> agent = launcher.agent;
+  const std::vector<std::string> ours = AgentArgumentsOf(config);
+  for (size_t i = 0; i + 1 < ours.size(); i += 2) {  // pairs; the launcher's own go first
+    if (std::find(launcher.agent.begin(), launcher.agent.end(), ours[i]) == launcher.agent.end())
+      agent.insert(agent.end(), {ours[i], ours[i + 1]});
+  }
+  launcher.agent = std::move(agent);
+  return launcher;
+}
+
+std::unique_ptr<RunNodes> NodesOfLauncher(const EvalConfig& config) {
+  return std::make_unique<LaunchedNodes>(WithAgentArguments(config));
+}
+
+std::unique_ptr<RunNodes> NodesOfAllocation(const EvalConfig& config, const Allocation& allocation,
+                                            const fs::path& evald) {
+  return std::make_unique<AllocatedNodes>(allocation, evald, AgentArgumentsOf(config));
+}
+
+}  // namespace evald::cli
