@@ -17,14 +17,16 @@ QUICK = {"startup": "1s", "worth": "1s", "idle": "2s", "poll": "1s", "agent_with
          "agent": ["--devices", "cpu:0,cpu:1", "--metric-processes", "1"]}
 
 
-@unittest.skipIf(SlurmCluster.missing(), SlurmCluster.missing())
-class Nodes(ServiceCase):
+class NodesCase(ServiceCase):
+    """A service with a launcher for a real Slurm of three nodes."""
+    SLURM_SETTINGS = ""
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         folder = pathlib.Path(tempfile.mkdtemp(prefix="evald-test-"))
         cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
-        cls.cluster = SlurmCluster(folder / "slurm")
+        cls.cluster = SlurmCluster(folder / "slurm", settings=cls.SLURM_SETTINGS)
         cls.addClassCleanup(cls.cluster.close)
 
     def setUp(self):
@@ -50,6 +52,9 @@ class Nodes(ServiceCase):
         return [job for job in self.cluster.jobs().values()
                 if job["name"].startswith("evald-") and job["state"] in ("PENDING", "RUNNING", "COMPLETING")]
 
+
+@unittest.skipIf(SlurmCluster.missing(), SlurmCluster.missing())
+class Nodes(NodesCase):
     def test_nodes_come_with_work_and_go_back(self):
         expected = self.undisturbed()
         self.serve()
