@@ -300,7 +300,8 @@ void LaunchMachine::AwaitAgents(double now) {
     const std::string why = fmt::format(
         "its agent {} {:.0f} s", job.agent_came ? "has been away for" : "has not come within",
         limits_.agent_patience_s);
-    NoteFailure(job, why, now);
+    // A node on which an agent has worked is no reason to wait with the next.
+    if (!job.agent_came) NoteFailure(job, why, now);
     Stop(&job, why, now);
   }
 }
