@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kAgentsFolder = "agents";  // in the run's folder
 constexpr double kLinger_s = 60;  // agents of a run that was killed end then
 constexpr double kStopPatience_s = 90;
 constexpr double kStepGrace_s = 20;  // for agents to end by themselves
@@ -28,7 +29,7 @@ constexpr double kStepGrace_s = 20;  // for agents to end by themselves
 // A door for the agents of one run.
 std::unique_ptr<AgentDoor> OpenRunDoor(const RunNodes::Support& support) {
   AgentDoorOptions options;
-  options.folder = support.folder / "agents";
+  options.folder = support.folder / kAgentsFolder;
   options.tokens.AddChanging(
       [tokens = support.tokens](const http::TokenHash& hash) { return tokens->Find(hash); });
   options.connect_agent = [loop = support.loop, hub = support.hub](const std::string& token) {
@@ -40,16 +41,35 @@ std::unique_ptr<AgentDoor> OpenRunDoor(const RunNodes::Support& support) {
   return std::make_unique<AgentDoor>(std::move(options));
 }
 
+// Ends the jobs that an earlier process of this run has left, so that their nodes are free for the
+// new ones.
+void EndLeftJobs(const LauncherConfig& config, const std::string& prefix) {
+  try {
+    const std::unique_ptr<Launcher> launcher = MakeLauncher(config, prefix);
+    for (const ListedJob& left : launcher->List()) {
+      if (left.state == ListedJob::State::kOver) continue;
+      log::Warn("job {} ('{}') of an earlier process of this run ends", left.job, left.name);
+      NodeJob job;
+      job.job = left.job;
+      job.name = left.name;
+      launcher->Stop(job);
+    }
+  } catch (const Error& e) {  // their agents end by themselves
+    log::Warn("{}; jobs of an earlier process of this run may still run", e.what());
+  }
+}
+
 class LaunchedNodes : public RunNodes {
  public:
   explicit LaunchedNodes(LauncherConfig config) : config_(std::move(config)) {}
 
   void Start(const Support& support) override {
     fleet_ = support.fleet;
+    const std::string prefix = fmt::format("evald-{}-", support.run);
+    if (fs::exists(support.folder / kAgentsFolder)) EndLeftJobs(config_, prefix);
     door_ = OpenRunDoor(support);
     NodePoolOptions options = PoolOptionsOf(config_, *door_, kLinger_s);
-    // Another name at each start: what an earlier process of this run left ends by itself.
-    options.limits.prefix = fmt::format("evald-{}-{}-", support.run, RandomId(1));
+    options.limits.prefix = prefix + RandomId(1) + "-";  // no job is called as an earlier one
     options.launcher = MakeLauncher(config_, options.limits.prefix);
     pool_ = std::make_unique<NodePool>(
         std::move(options),

@@ -17,6 +17,19 @@ QUICK = {"startup": "1s", "worth": "1s", "idle": "2s", "poll": "1s", "agent_with
          "agent": ["--devices", "cpu:0,cpu:1", "--metric-processes", "1"]}
 
 
+def agents():
+    """Process ids of the agents that Slurm's jobs run."""
+    found = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if len(words) > 2 and words[0].endswith(b"/evald") and words[1] == b"agent" and b"--socket" not in words:
+            found.append(int(folder.name))
+    return found
+
+
 class NodesCase(ServiceCase):
     """A service with a launcher for a real Slurm of three nodes."""
     SLURM_SETTINGS = ""
@@ -99,6 +112,46 @@ class Nodes(NodesCase):
         done = self.cluster.wait_for_job(job, "COMPLETED", "FAILED", "CANCELLED", seconds=120)
         errors = (self.folder / "err").read_text()
         self.assertEqual(done["state"], "COMPLETED", errors)
+        self.assertEqual(scores(json.loads((self.folder / "out").read_text())), expected[0])
+
+    def generated(self, folder="runs/*"):
+        return sum(len(path.read_bytes().splitlines()) for path in self.folder.glob(f"{folder}/generations/**/*.jsonl*"))
+
+    def resumed(self, config, expected):
+        done = self.evald("run", config, "--json", "--quiet", "--resume", env={**os.environ, **self.cluster.environment})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(scores(json.loads(done.stdout)), expected[0])
+        self.cluster.wait_for("the nodes to go back", lambda: not self.mine(), 20)
+
+    def test_a_run_that_is_stopped_or_killed_is_resumed(self):
+        expected = self.undisturbed()
+        for number, status in ((signal.SIGINT, 3), (signal.SIGKILL, -signal.SIGKILL)):
+            with self.subTest(number):
+                config = self.write_config(launcher={"slurm": {**self.SLURM, "nodes": 2}}, output={"dir": f"runs{number}"},
+                                           engine={"name": "emulated", "delay_ms": 400, "concurrency": 2}, workers=None)
+                process = self.start("run", config, "--quiet", env={**os.environ, **self.cluster.environment})
+                self.wait_for("some answers", lambda: self.generated(f"runs{number}/*") > 20)
+                process.send_signal(number)
+                out, err = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, status, err)
+                if number == signal.SIGINT:
+                    self.assertFalse([job for job in self.mine() if job["state"] != "COMPLETING"])
+                self.resumed(config, expected)
+
+    def test_a_job_that_is_cancelled_is_resumed(self):
+        expected = self.undisturbed()
+        config = self.write_config(engine={"name": "emulated", "delay_ms": 400, "concurrency": 2},
+                                   workers={"count": 2, "threads": 1})
+        script = f"exec {self.binaries}/evald run {config} --json --quiet --resume >{self.folder}/out 2>{self.folder}/err"
+        arguments = ("--nodes=2", "--ntasks-per-node=1", "--gpus-per-node=2", "--export=ALL")
+        job = self.cluster.sbatch(script.replace(" --resume", ""), *arguments)
+        self.wait_for("some answers", lambda: self.generated() > 20)
+        self.cluster.scancel(job)
+        self.cluster.wait_for_job(job, "CANCELLED")
+        self.wait_for("its agents to end", lambda: not agents())
+        job = self.cluster.sbatch(script, *arguments)
+        done = self.cluster.wait_for_job(job, "COMPLETED", "FAILED", "CANCELLED", seconds=120)
+        self.assertEqual(done["state"], "COMPLETED", (self.folder / "err").read_text())
         self.assertEqual(scores(json.loads((self.folder / "out").read_text())), expected[0])
 
     def test_a_run_that_gets_no_node(self):

@@ -2,7 +2,6 @@
 behind, none is submitted twice. EVALD_FULL=1 kills for five minutes."""
 import collections
 import os
-import pathlib
 import random
 import signal
 import time
@@ -10,24 +9,11 @@ import unittest
 
 from evald_case import OVER
 from slurm_cluster import SlurmCluster
-from test_nodes import NodesCase
+from test_nodes import NodesCase, agents
 
 SECONDS = 300 if os.environ.get("EVALD_FULL") else 45
 SEED = int(os.environ.get("EVALD_TEST_SEED", "0")) or random.randrange(1, 10**6)
 SETTINGS = "MinJobAge=7200\n"  # each job stays visible to the end of the test
-
-
-def agents():
-    """Process ids of the agents that Slurm's jobs run."""
-    found = []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if len(words) > 2 and words[0].endswith(b"/evald") and words[1] == b"agent" and b"--socket" not in words:
-            found.append(int(folder.name))
-    return found
 
 
 @unittest.skipIf(SlurmCluster.missing(), SlurmCluster.missing())
