@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kAgentsFolder = "agents";  // in the run's folder
-constexpr double kLinger_s = 60;  // agents of a run that was killed end then
+constexpr double kLinger_s = 60;                 // agents of a run that was killed end then
 constexpr double kStopPatience_s = 90;
 constexpr double kStepGrace_s = 20;  // for agents to end by themselves
 
@@ -146,9 +146,8 @@ class AllocatedNodes : public RunNodes {
 
   void Await(double until, std::function<void()> done) {
     if (!step_->Ended() && WallSeconds() < until) {
-      return loop_->After(std::chrono::milliseconds(50), [this, until, done = std::move(done)] {
-        Await(until, done);
-      });
+      return loop_->After(std::chrono::milliseconds(50),
+                          [this, until, done = std::move(done)] { Await(until, done); });
     }
     step_.reset();
     door_->Stop();
@@ -168,11 +167,10 @@ class AllocatedNodes : public RunNodes {
 }  // namespace
 
 std::vector<std::string> AgentArgumentsOf(const EvalConfig& config) {
-  std::vector<std::string> arguments = {
-      "--devices",    Join(config.workers.devices, ","),
-      "--sandbox",    ToJson(config.metrics.sandbox).dump(),
-      "--task-code",  ToJson(config.task_code).dump(),
-      "--log-level",  "info"};
+  std::vector<std::string> arguments = {"--devices",   Join(config.workers.devices, ","),
+                                        "--sandbox",   ToJson(config.metrics.sandbox).dump(),
+                                        "--task-code", ToJson(config.task_code).dump(),
+                                        "--log-level", "info"};
   const auto add = [&](bool wanted, const char* option, int value) {
     if (wanted) arguments.insert(arguments.end(), {option, std::to_string(value)});
   };

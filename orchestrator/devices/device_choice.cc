@@ -20,7 +20,7 @@ constexpr const char* kAllGpus = "cuda:all";
 constexpr const char* kNoDevices = "none";
 constexpr size_t kNameBytesMax = 100;
 constexpr const char* kExpected =
-    "expected auto, none, cuda:all, cuda:<uuid>, cuda:<uuid>+<uuid> or cpu:<number>";
+    "expected auto, cuda:all, cuda:<uuid>, cuda:<uuid>+<uuid>, cpu:<number> or none";
 
 bool IsCpu(const std::string& device) {
   const std::string number = device.starts_with("cpu:") ? device.substr(4) : "";

@@ -18,8 +18,8 @@ struct Allocation {
 /// Reads an environment variable; nothing if it is not set.
 using ReadVariable = std::function<std::optional<std::string>(const std::string& name)>;
 
-/// The allocation that Slurm's variables describe (sbatch(1), salloc(1)); nothing outside one. Throws
-/// Error(kUsage) if srun starts this process several times: one is enough.
+/// The allocation that Slurm's variables describe (sbatch(1), salloc(1)); nothing outside one.
+/// Throws Error(kUsage) if srun starts this process several times: one is enough.
 std::optional<Allocation> AllocationHere(const ReadVariable& variable);
 /// The variables of this process.
 std::optional<std::string> OwnVariable(const std::string& name);

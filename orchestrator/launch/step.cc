@@ -56,7 +56,8 @@ Step::Step(const StepCall& call, const std::string& join) {
   const UniqueFd log(::open(call.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) ThrowErrno(call.log, "open", errno);
   std::vector<std::string> arguments = call.arguments, variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) variables.emplace_back(*variable);
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    variables.emplace_back(*variable);
   variables.push_back("EVALD_JOIN=" + join);
   const std::vector<char*> argv = Pointers(&arguments), envp = Pointers(&variables);
   const pid_t parent = ::getpid();

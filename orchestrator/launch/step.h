@@ -19,8 +19,8 @@ struct StepCall {
 StepCall StepOf(const Allocation& allocation, const std::filesystem::path& evald,
                 const std::vector<std::string>& agent, const std::filesystem::path& log);
 
-/// A running srun, in a process group of its own: Ctrl-C does not reach the agents. It gets SIGTERM,
-/// which it passes on to its agents, when this process dies.
+/// A running srun, in a process group of its own: Ctrl-C does not reach the agents. It gets
+/// SIGTERM, which it passes on to its agents, when this process dies.
 class Step {
  public:
   /// `join` is the agents' EVALD_JOIN. Throws Error(kInfrastructure).

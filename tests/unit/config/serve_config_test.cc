@@ -108,6 +108,58 @@ TEST_F(ServeConfigTest, AloneItListensOnLoopback) {
   EXPECT_EQ(config.submit_priority_max, 50);
 }
 
+TEST_F(ServeConfigTest, LaunchersBringNodes) {
+  const ServeConfig config = Read(
+      "agent: {host: login1, listen: '10.0.0.1:7001'}\n"
+      "launchers:\n"
+      "- slurm: {partition: gpu, nodes: {min: 0, max: 16}, gpus_per_node: 8, time: 2h, idle: "
+      "5min,\n"
+      "          sbatch: [--account=llm, --qos=low]}\n"
+      "- command: {name: pbs, nodes: {max: 2}, start: [bin/start, a b], stop: qdel, list: "
+      "[qlist]}\n");
+  EXPECT_EQ(config.agent_host, "login1");
+  EXPECT_EQ(config.agent_address, "10.0.0.1");
+  EXPECT_EQ(config.agent_port, 7001);
+  EXPECT_EQ(config.workers.devices, std::vector<std::string>{"none"});  // the nodes compute
+  ASSERT_EQ(config.launchers.size(), 2U);
+  const LauncherConfig &slurm = config.launchers[0], &pbs = config.launchers[1];
+  EXPECT_EQ(slurm.name, "slurm");
+  EXPECT_EQ(slurm.nodes_max, 16);
+  EXPECT_EQ(slurm.gpus_per_node, 8);
+  EXPECT_EQ(slurm.time_s, 7200);
+  EXPECT_EQ(slurm.idle_s, 300);
+  EXPECT_EQ(slurm.sbatch, (std::vector<std::string>{"--account=llm", "--qos=low"}));
+  EXPECT_EQ(pbs.name, "pbs");
+  EXPECT_EQ(pbs.start, (std::vector<std::string>{folder_ / "bin/start", "a b"}));
+  EXPECT_EQ(pbs.stop, std::vector<std::string>{"qdel"});
+  EXPECT_EQ(Read("workers: {devices: [cpu:0]}\nlaunchers: [{slurm: {nodes: {max: 1}}}]\n")
+                .workers.devices,
+            std::vector<std::string>{"cpu:0"});
+}
+
+TEST_F(ServeConfigTest, AWrongLauncherIsNamedByItsKey) {
+  const auto problem = [&](const std::string& slurm) {
+    return Problem("launchers:\n- slurm: {" + slurm + "}\n");
+  };
+  EXPECT_THAT(problem("partition: gpu"), HasSubstr("expected {min: 0, max: <nodes>}"));
+  EXPECT_THAT(problem("nodes: {min: 3, max: 2}"), HasSubstr("found 3, expected at most 'max', 2"));
+  EXPECT_THAT(problem("nodes: {max: 2}, time: 2 hours"),
+              HasSubstr("serve.yaml:2: key 'launchers[0].slurm.time': found '2 hours', expected a "
+                        "duration such as 30s, 5min, 2h or 1d"));
+  EXPECT_THAT(problem("nodes: {max: 2}, sbatch: [--array=1-9]"),
+              HasSubstr("evald sets --array itself"));
+  EXPECT_THAT(problem("nodes: {max: 2}, sbatch: [-N4]"), HasSubstr("evald sets -N itself"));
+  EXPECT_THAT(problem("nodes: {max: 2}, sbatch: [llm]"), HasSubstr("such as --account=llm"));
+  EXPECT_THAT(problem("nodes: {max: 2}, name: a-b"), HasSubstr("letters, digits and '_'"));
+  EXPECT_THAT(problem("nodes: {max: 2}, idel: 5min"), HasSubstr("unknown key"));
+  EXPECT_THAT(Problem("launchers: [{pbs: {}}]\n"),
+              HasSubstr("expected one of 'slurm' and 'command'"));
+  EXPECT_THAT(Problem("launchers: [{command: {nodes: {max: 1}, start: a, stop: b}}]\n"),
+              HasSubstr("launchers[0].command.list"));
+  EXPECT_THAT(Problem("launchers: [{slurm: {nodes: {max: 1}}}, {slurm: {nodes: {max: 1}}}]\n"),
+              HasSubstr("two launchers are called 'slurm'"));
+}
+
 TEST_F(ServeConfigTest, MistakesNameLineKeyAndWhatIsExpected) {
   const std::pair<const char*, const char*> cases[] = {
       {"lisen: 1\n", "serve.yaml:1: unknown key 'lisen'; did you mean 'listen'"},

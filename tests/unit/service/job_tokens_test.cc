@@ -1,0 +1,45 @@
+// Tokens of launched agents: for one host each, and no longer than the job.
+#include "orchestrator/service/job_tokens.h"
+
+#include <gtest/gtest.h>
+
+namespace evald {
+namespace {
+
+TEST(JobTokens, ATokenEndsWithItsJob) {
+  JobTokens tokens;
+  const std::string token = tokens.Make("slurm-1");
+  EXPECT_EQ(token.size(), 64U);
+  const auto holder = tokens.Find(http::HashOfToken(token));
+  ASSERT_TRUE(holder);
+  EXPECT_EQ(holder->name, "job:slurm-1");
+  EXPECT_EQ(holder->role, http::Role::kWorker);
+  EXPECT_FALSE(tokens.Find(http::HashOfToken("another")));
+  tokens.End("slurm-1");
+  EXPECT_FALSE(tokens.Find(http::HashOfToken(token)));
+  EXPECT_EQ(tokens.HashOf("slurm-1"), "");
+}
+
+TEST(JobTokens, AnotherProcessKnowsATokenByItsHash) {
+  JobTokens before, after;
+  const std::string token = before.Make("slurm-1");
+  after.Restore("slurm-1", before.HashOf("slurm-1"));
+  EXPECT_TRUE(after.Find(http::HashOfToken(token)));
+  after.Restore("slurm-2", "damaged");
+  EXPECT_EQ(after.HashOf("slurm-2"), "");
+}
+
+TEST(JobTokens, ANameBelongsToItsToken) {
+  JobTokens tokens;
+  tokens.Make("slurm-1");
+  EXPECT_TRUE(tokens.MayBeCalled("job:slurm-1", "slurm-1"));
+  EXPECT_TRUE(tokens.MayBeCalled("job:slurm-1", "slurm-1-0"));  // a job of several nodes
+  EXPECT_FALSE(tokens.MayBeCalled("job:slurm-1", "slurm-11"));
+  EXPECT_FALSE(tokens.MayBeCalled("job:slurm-1", "slurm-2"));
+  EXPECT_FALSE(tokens.MayBeCalled("alice", "slurm-1"));
+  EXPECT_FALSE(tokens.MayBeCalled("alice", "slurm-1-5"));
+  EXPECT_TRUE(tokens.MayBeCalled("alice", "slurm-2"));
+}
+
+}  // namespace
+}  // namespace evald
