@@ -211,6 +211,17 @@ void Fleet::HostIs(const std::string& name, HostNews news) {
   Take([this, name, news] { machine_.HostIs(name, news, MonotonicMicros()); });
 }
 
+void Fleet::HostEnds(const std::string& name, double in_s) {
+  Take([this, name, in_s] {
+    const auto host = hosts_.find(name);
+    if (host == hosts_.end()) return;
+    const bool known = in_s >= 0;
+    host->second.ends_at = known ? WallSeconds() + in_s : 0;
+    const int64_t now = MonotonicMicros();
+    machine_.HostEnds(name, known ? now + static_cast<int64_t>(in_s * 1e6) : 0, now);
+  });
+}
+
 // Runs hear that the processes are lost before the processes and the host are forgotten.
 bool Fleet::ForgetHost(const std::string& name) {
   if (settling_ || !machine_.HostForgotten(name, MonotonicMicros())) return false;

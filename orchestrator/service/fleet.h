@@ -77,6 +77,9 @@ class Fleet {
                  const std::vector<std::string>& staged);
   /// The host's connection or readiness has changed (HostNews).
   void HostIs(const std::string& name, HostNews news);
+  /// The host ends in `in_s` seconds, with all its processes; negative: no end is known. May be
+  /// called again with a better value. AddHost forgets the end.
+  void HostEnds(const std::string& name, double in_s);
   /// Forgets a host that is away or has left, and its processes. Returns false and changes nothing
   /// if one of its workers holds a trial, or if the fleet is in the middle of an event.
   bool ForgetHost(const std::string& name);
@@ -109,8 +112,8 @@ class Fleet {
   /// "" for an unknown host.
   std::string HostState(const std::string& name) const;
   /// Worker and host resources as the REST interface shows them. Hosts have "id", "state",
-  /// "devices" and "staged" (fingerprints of the checkpoints that are known to be in the memory of
-  /// a host other than the service's own).
+  /// "devices", "ends_at" (seconds since 1970, null if no end is known) and "staged" (fingerprints
+  /// of the checkpoints that are known to be in the memory of a host other than the service's own).
   Json Workers() const;
   Json Hosts() const;
 
@@ -125,6 +128,7 @@ class Fleet {
     Host* host = nullptr;
     int threads = 0;    // HostInfo
     std::string owner;  // HostInfo
+    double ends_at = 0;  // when it ends, in seconds since 1970; 0: no end is known
   };
   struct RunEntry {
     std::shared_ptr<Evaluation> run;
@@ -181,6 +185,7 @@ class Fleet {
   void Do(const order::Follow& order);
   void Do(const order::Revoke& order);
   void Do(const order::TakeBack& order);
+  void Do(const order::HandBack& order);
   void Do(const order::TakeStalled& order);
   void Do(const order::TakeJobsBack& order);
   void Do(const order::LeaseTrial& order);

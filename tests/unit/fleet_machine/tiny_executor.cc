@@ -117,6 +117,15 @@ struct TinyFleet::Carry {
     fleet->machine.Answered(answer::Revoked{order.worker, order.held}, fleet->now);
     fleet->Changed(order.held.run);
   }
+  void operator()(const order::HandBack& order) {
+    text = fmt::format("hand back {} {}.{}.{}", order.worker, order.held.run, order.held.trial,
+                       order.held.attempt);
+    TinyRun* run = Of(order.held.run);
+    if (run == nullptr || run->view.ending) return;
+    for (const ShortenOrder& of : run->machine.HandBack(NumberOf(order.worker), order.held.trial,
+                                                        order.held.attempt, fleet->now))
+      Shorten(order.held.run, of);
+  }
   void operator()(const order::TakeStalled& order) {
     text = fmt::format("stalled {} {}", order.worker, order.run);
     TinyRun* run = Of(order.run);
@@ -160,7 +169,8 @@ struct TinyFleet::Carry {
     TinyRun* run = Of(order.run);
     const bool has = run != nullptr && !run->view.ending && run->view.planned;
     const auto lease =
-        has ? run->machine.LeaseTrial(NumberOf(order.worker), fleet->now) : std::nullopt;
+        has ? run->machine.LeaseTrial(NumberOf(order.worker), fleet->now, order.until_us)
+            : std::nullopt;
     if (lease) return Give(order.worker, run, *lease);
     fleet->machine.Answered(answer::NothingToLease{order.worker, order.run}, fleet->now);
   }
@@ -169,14 +179,16 @@ struct TinyFleet::Carry {
     TinyRun* run = Of(order.run);
     const bool has = run != nullptr && !run->view.ending && run->view.planned;
     const auto shorten =
-        has ? run->machine.Steal(NumberOf(order.worker), fleet->now) : std::vector<ShortenOrder>();
+        has ? run->machine.Steal(NumberOf(order.worker), fleet->now, order.until_us)
+            : std::vector<ShortenOrder>();
     for (const ShortenOrder& of : shorten) Shorten(order.run, of);
     if (!shorten.empty()) {
       ++fleet->stolen;
       return fleet->machine.Answered(answer::Stolen{order.worker, order.run}, fleet->now);
     }
     const auto backup =
-        has ? run->machine.LeaseBackup(NumberOf(order.worker), fleet->now) : std::nullopt;
+        has ? run->machine.LeaseBackup(NumberOf(order.worker), fleet->now, order.until_us)
+            : std::nullopt;
     if (backup) {
       ++fleet->backups;
       return Give(order.worker, run, *backup);
@@ -221,7 +233,8 @@ struct TinyFleet::Carry {
       };
     }
     const bool has = run != nullptr && !run->view.ending && run->view.planned;
-    const auto job = has ? run->machine.LeaseJob(NumberOf(order.metric_process), fleet->now, fits)
+    const auto job = has ? run->machine.LeaseJob(NumberOf(order.metric_process), fleet->now, fits,
+                                                  order.until_us)
                          : std::nullopt;
     if (!job || process == nullptr) {
       return fleet->machine.Answered(answer::NothingToLease{order.metric_process, order.run},
