@@ -195,7 +195,7 @@ struct TinyFleet::Carry {
     }
     fleet->machine.Answered(answer::NothingToLease{order.worker, order.run}, fleet->now);
   }
-  // The victim has begun at most the first document of a slice.
+  // The victim gives back what it has not begun.
   void Shorten(int64_t number, const ShortenOrder& of) {
     TinyProcess* victim = To(NameOf(of.worker));
     if (victim == nullptr) return;
@@ -205,7 +205,9 @@ struct TinyFleet::Carry {
       auto& slices = lease->second.trial.slices;
       for (size_t s = lease->second.next; s < slices.size(); ++s) {
         if (slices[s].task != of.task || slices[s].documents.first != of.first) continue;
-        slices[s].documents.end = std::max(of.end, of.first + 1);
+        const int64_t begun = s == lease->second.next ? lease->second.begun : 1;
+        slices[s].documents.end =
+            std::min(slices[s].documents.end, std::max(of.end, of.first + begun));
         fleet->Send(victim, [fleet, number, of, end = slices[s].documents.end] {
           const auto run = fleet->runs.find(number);
           if (run == fleet->runs.end() || run->second.view.ending) return;
