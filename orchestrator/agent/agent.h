@@ -29,8 +29,8 @@ struct AgentOptions {
   std::string config_id;  ///< identifies the agent's command line; told to the orchestrator
   /// Without an orchestrator for so long, processes end; on its own host the agent ends, too
   double linger_s = 600;
-  /// When this host ends, with all that runs on it, in seconds since 1970: the end of its job's time
-  /// limit. 0: no end is known
+  /// When this host ends, with all that runs on it, in seconds since 1970: the end of its job's
+  /// time limit. 0: no end is known
   double ends_at = 0;
   /// Called on the loop's thread when an orchestrator has taken the agent for the first time.
   std::function<void()> taken;

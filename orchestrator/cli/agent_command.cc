@@ -57,8 +57,8 @@ std::vector<std::string> DevicesOf(const Common& common, const AgentFlags& flags
                        [&] { return ListGpus(common.binaries); });
 }
 
-// When this host ends, in seconds since 1970; 0: no end is known. In a job of Slurm it is the end of
-// the job. The agent of the service's own host tells no end: the service ends with it.
+// When this host ends, in seconds since 1970; 0: no end is known. In a job of Slurm it is the end
+// of the job. The agent of the service's own host tells no end: the service ends with it.
 double EndOf(const AgentFlags& flags) {
   if (!flags.socket.empty()) return 0;
   if (flags.ends_in_s > 0) return WallSeconds() + flags.ends_in_s;
@@ -68,10 +68,10 @@ double EndOf(const AgentFlags& flags) {
   const char* const end = slurm + std::strlen(slurm);
   const auto read = std::from_chars(slurm, end, seconds);
   if (read.ec != std::errc() || read.ptr != end || seconds < 0) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("SLURM_JOB_END_TIME '{}': expected seconds since 1970",
-                            PrintableLine(slurm)),
-                "unset it, or give --ends-in");
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("SLURM_JOB_END_TIME '{}': expected seconds since 1970", PrintableLine(slurm)),
+        "unset it, or give --ends-in");
   }
   return static_cast<double>(seconds);
 }
@@ -195,10 +195,11 @@ void AddAgent(Command app, const Common* common, Action* action) {
       .Metavar("S")
       .NonNegative();
   command
-      .AddOption("--ends-in", &flags->ends_in_s,
-                 "Seconds until this host ends, for example at its job's time limit; work is handed "
-                 "back before (docs/scheduling.md). Default: the end of the Slurm job, if there is "
-                 "one ($SLURM_JOB_END_TIME)")
+      .AddOption(
+          "--ends-in", &flags->ends_in_s,
+          "Seconds until this host ends, for example at its job's time limit; work is handed "
+          "back before (docs/scheduling.md). Default: the end of the Slurm job, if there is "
+          "one ($SLURM_JOB_END_TIME)")
       .Metavar("S")
       .NonNegative();
   command.AddOption("--socket", &flags->socket).Group("");

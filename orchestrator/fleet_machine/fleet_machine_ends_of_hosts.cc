@@ -113,10 +113,9 @@ double FleetMachine::LoadSeconds(const WorkerSlot& slot, const Run& run) const {
   if (!other && slot.loading == run.view.load) return 0;
   const double bytes = run.view.checkpoint_bytes;
   const double pull_s = run.load_s.value_or(bytes / kPullBytesPerSecond);
-  const double load_s =
-      HostHas(slot.host, run)
-          ? pull_s
-          : std::max(pull_s, bytes / hosts_.at(slot.host).stage_bytes_per_s);
+  const double load_s = HostHas(slot.host, run)
+                            ? pull_s
+                            : std::max(pull_s, bytes / hosts_.at(slot.host).stage_bytes_per_s);
   return load_s + (other ? run.start_s.value_or(0) : 0);
 }
 

@@ -70,9 +70,8 @@ void FleetMachine::CountDevices(Host* host) {
   host->devices = host->offered_gpus = 0;
   for (const size_t i : host->workers) {
     const WorkerSlot& slot = workers_[i];
-    const bool counts =
-        !slot.device.empty() && slot.state() != WorkerState::kSetAside && host->here &&
-        !host->ending;
+    const bool counts = !slot.device.empty() && slot.state() != WorkerState::kSetAside &&
+                        host->here && !host->ending;
     host->devices += counts ? 1 : 0;
     host->offered_gpus += OffersGpu(slot) ? 1 : 0;
     Update(i);

@@ -164,12 +164,14 @@ struct Ignored {      ///< for the log: an event that has no meaning in the slot
 
 namespace evald {
 
-using Order = std::variant<
-    order::StartWorker, order::StartMetricProcess, order::Stop, order::Kill, order::Load,
-    order::Follow, order::Revoke, order::TakeBack, order::HandBack, order::TakeStalled, order::TakeJobsBack,
-    order::LeaseTrial, order::Steal, order::LeaseJob, order::TellLoaded, order::TellRefused,
-    order::TellWorkerLost, order::TellMetricProcessLost, order::TellSetAside, order::TellDevices,
-    order::TellNoWorkers, order::TellNoMetricProcesses, order::TellNobodyElse, order::TellVain,
-    order::TellWaiting, order::DropStaged, order::ShowChange, order::StopHosts, order::Ignored>;
+using Order =
+    std::variant<order::StartWorker, order::StartMetricProcess, order::Stop, order::Kill,
+                 order::Load, order::Follow, order::Revoke, order::TakeBack, order::HandBack,
+                 order::TakeStalled, order::TakeJobsBack, order::LeaseTrial, order::Steal,
+                 order::LeaseJob, order::TellLoaded, order::TellRefused, order::TellWorkerLost,
+                 order::TellMetricProcessLost, order::TellSetAside, order::TellDevices,
+                 order::TellNoWorkers, order::TellNoMetricProcesses, order::TellNobodyElse,
+                 order::TellVain, order::TellWaiting, order::DropStaged, order::ShowChange,
+                 order::StopHosts, order::Ignored>;
 
 }  // namespace evald

@@ -102,6 +102,9 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   // ---- for the fleet (evaluation_fleet.cc, evaluation_engine.cc, evaluation_messages.cc)
   /// The run as the fleet sees it, without user and priority, which the queue knows.
   RunView View(int64_t now) const;
+  /// RunView::shortest_s, which View leaves out: it takes a step for each task, and only hosts that
+  /// end need it.
+  std::optional<double> shortest_s() const;
   WorkerProfile profile() const;
   /// The Load of the checkpoint, once View names it.
   protocol::Load load() const;

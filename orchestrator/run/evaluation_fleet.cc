@@ -32,12 +32,15 @@ RunView Evaluation::View(int64_t now) const {
   view.wants_metric_processes = wants_metric_processes();
   view.needs_workers = needs_workers();
   if (planned_) view.open_s = machine_.open_s();
-  if (planned_) view.shortest_s = machine_.shortest_s();
   view.max_attempts = config_.workers.max_attempts;
   view.ending = ending_;
   view.doubted = doubts_.hosts();
   view.doubted_owners = doubts_.owners();
   return view;
+}
+
+std::optional<double> Evaluation::shortest_s() const {
+  return planned_ ? machine_.shortest_s() : std::nullopt;
 }
 
 WorkerProfile Evaluation::profile() const {
@@ -96,8 +99,8 @@ std::vector<std::string> Evaluation::Silent(int64_t now) const {
 
 // ---- the fleet asks
 
-std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker,
-                                                      const Json& engine, int64_t until_us) {
+std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker, const Json& engine,
+                                                      int64_t until_us) {
   if (!planned_ || !wants_workers()) return std::nullopt;
   const auto lease = machine_.LeaseTrial(processes_.Of(worker), MonotonicMicros(), until_us);
   if (!lease) return std::nullopt;
@@ -205,8 +208,8 @@ std::vector<std::pair<std::string, HeldTrial>> Evaluation::TakeRevoked() {
 std::vector<protocol::Shorten> Evaluation::HandBack(const std::string& worker,
                                                     const HeldTrial& held) {
   std::vector<protocol::Shorten> messages;
-  for (const ShortenOrder& order : machine_.HandBack(processes_.Of(worker), held.trial,
-                                                     held.attempt, MonotonicMicros()))
+  for (const ShortenOrder& order :
+       machine_.HandBack(processes_.Of(worker), held.trial, held.attempt, MonotonicMicros()))
     messages.push_back(MessageOf(order));
   if (!messages.empty())
     log::Info("trial {} of {} is handed back: the worker's host ends", held.trial, worker);

@@ -176,8 +176,8 @@ std::optional<MetricJob> RunMachine::LeaseJob(
     Holder metric_process, int64_t now,
     const std::function<bool(const std::string& generations)>& fits, int64_t until_us) {
   const auto ends_in_time = [&](const MetricJob& job) {
-    return until_us == 0 || JobSeconds(work_.estimate(job.task), job.documents.size()) <=
-                                Seconds(until_us - now);
+    return until_us == 0 ||
+           JobSeconds(work_.estimate(job.task), job.documents.size()) <= Seconds(until_us - now);
   };
   std::function<bool(int64_t)> of_job;
   if (fits || until_us != 0) {

@@ -73,8 +73,8 @@ std::vector<ShortenOrder> RunMachine::HandBack(Holder worker, int64_t trial, int
   if (state.counterpart >= 0) return orders;  // another worker computes it too
   for (const SliceState& slice : state.slices) {
     if (slice.reported || slice.documents.size() < 2) continue;
-    orders.push_back({worker, trial, attempt, slice.task, slice.documents.first,
-                      slice.documents.first + 1});
+    orders.push_back(
+        {worker, trial, attempt, slice.task, slice.documents.first, slice.documents.first + 1});
   }
   if (!orders.empty() && state.shorten_us == 0) state.shorten_us = now;
   stealing_.Forget(DeviceOf(worker));

@@ -43,8 +43,8 @@ std::vector<Cut> CutToFit(const OpenWork& work, const std::vector<Cut>& cuts, do
   for (size_t task = work.FirstOpen(0); task < work.tasks(); task = work.FirstOpen(task + 1)) {
     if (other && work.estimate(task).request_s <= work.estimate(other->task).request_s) continue;
     const double each = std::max(work.estimate(task).device_s, 1e-9);
-    const auto most = static_cast<int64_t>(std::clamp(
-        kOtherTrialSeconds / each, 1.0, static_cast<double>(work.open(task))));
+    const auto most = static_cast<int64_t>(
+        std::clamp(kOtherTrialSeconds / each, 1.0, static_cast<double>(work.open(task))));
     const int64_t documents = TrialSeconds(work, lease_s, slow).Room(task, most, seconds);
     if (documents > 0) other = Cut{task, documents};
   }

@@ -126,8 +126,8 @@ class Fleet {
  private:
   struct HostEntry {
     Host* host = nullptr;
-    int threads = 0;    // HostInfo
-    std::string owner;  // HostInfo
+    int threads = 0;     // HostInfo
+    std::string owner;   // HostInfo
     double ends_at = 0;  // when it ends, in seconds since 1970; 0: no end is known
   };
   struct RunEntry {
@@ -228,6 +228,7 @@ class Fleet {
   std::map<std::string, StagedCheckpoint> kept_;  // staged by runs that are over, by fingerprint
   std::deque<std::function<void()>> waiting_;     // events that came while orders were carried out
   std::function<void()> stopped_;
+  bool hosts_end_ = false;  // the end of some host is or was known
   bool settling_ = false;
   bool stopping_ = false;
   bool woken_ = false;  // a turn of the loop will call Settle

@@ -191,9 +191,8 @@ const Json& Fleet::EngineOf(const std::string& worker) const {
 void Fleet::Do(const order::LeaseTrial& order) {
   RunEntry* entry = Find(order.run);
   const bool given = entry != nullptr && Guard(entry, order.worker, [&] {
-                       const auto lease =
-                           entry->run->LeaseTrial(order.worker, EngineOf(order.worker),
-                                                  order.until_us);
+                       const auto lease = entry->run->LeaseTrial(
+                           order.worker, EngineOf(order.worker), order.until_us);
                        return lease && Give(entry, order.worker, *lease);
                      });
   if (!given) machine_.Answered(answer::NothingToLease{order.worker, order.run}, MonotonicMicros());
@@ -233,9 +232,9 @@ void Fleet::Do(const order::LeaseJob& order) {
   RunEntry* entry = Find(order.run);
   const bool given =
       entry != nullptr && Guard(entry, order.metric_process, [&] {
-        const auto job = entry->run->LeaseJob(
-            order.metric_process, processes_.at(order.metric_process).isolation, made_by,
-            order.until_us);
+        const auto job = entry->run->LeaseJob(order.metric_process,
+                                              processes_.at(order.metric_process).isolation,
+                                              made_by, order.until_us);
         if (!job) return false;
         Send(order.metric_process, *job);
         entry->changed = true;

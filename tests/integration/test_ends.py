@@ -1,10 +1,13 @@
 """Hosts that end at a known time, in the middle of a run: no trial is killed by the end of its host."""
+import datetime
 import os
 import random
 import re
 import signal
+import subprocess
 import time
 import unittest
+import unittest.mock
 
 from evald_case import OVER
 from test_agents import Agents
@@ -85,6 +88,20 @@ class EndsOfHosts(Agents):
         _, log = self.daemon.communicate(timeout=60)
         self.assertEqual(self.lost(log, r"job\d+"), [], log)
         self.assertRegex(log, r"trial \d+ of job\d+.w0 is handed back: the worker's host ends")
+
+    def test_a_slurm_job_tells_its_end(self):
+        self.serve()
+        with unittest.mock.patch.dict(os.environ, SLURM_JOB_END_TIME=str(int(time.time()) + 3600)):
+            self.start_agent("job")
+            self.start_agent("other", "--ends-in", 60)
+        left = lambda name: datetime.datetime.fromisoformat(self.wait_host(name)["ends_at"]).timestamp() - time.time()
+        self.assertTrue(3500 < left("job") < 3600)
+        self.assertTrue(50 < left("other") < 60)
+        self.assertIsNone(self.wait_host("local")["ends_at"], "the service ends with it")
+        environment = {**os.environ, "SLURM_JOB_END_TIME": "noon"}
+        done = subprocess.run(self.agent_command("third"), env=environment, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("SLURM_JOB_END_TIME 'noon': expected seconds since 1970", done.stderr)
 
     def test_a_run_without_another_host_waits_and_says_why(self):
         self.make_suite(400, 10)

@@ -236,7 +236,7 @@ struct TinyFleet::Carry {
     }
     const bool has = run != nullptr && !run->view.ending && run->view.planned;
     const auto job = has ? run->machine.LeaseJob(NumberOf(order.metric_process), fleet->now, fits,
-                                                  order.until_us)
+                                                 order.until_us)
                          : std::nullopt;
     if (!job || process == nullptr) {
       return fleet->machine.Answered(answer::NothingToLease{order.metric_process, order.run},
