@@ -243,7 +243,10 @@ void FleetMachine::OnNothing(const answer::NothingToLease& nothing, int64_t now)
 // ---- time
 
 std::optional<int64_t> FleetMachine::next_at() const {
-  return due_.empty() ? std::nullopt : std::optional(std::get<0>(*due_.begin()));
+  std::optional<int64_t> next = next_end_us_;
+  if (!due_.empty() && (!next || std::get<0>(*due_.begin()) < *next))
+    next = std::get<0>(*due_.begin());
+  return next;
 }
 
 void FleetMachine::Tick(int64_t now) {

@@ -110,8 +110,8 @@ class FleetMachine {
   // ---- time and space
   /// Call it several times a second, and at next_at().
   void Tick(int64_t now);
-  /// The next time at which a process's state ends by itself: a pause ends, or the machine gives up
-  /// on a process that does not answer.
+  /// The next time at which a process's state ends by itself (a pause ends, or the machine gives up
+  /// on a process that does not answer), or at which a host's work is handed or taken back.
   std::optional<int64_t> next_at() const;
   /// Restarts idle workers of the staging host that hold a checkpoint no run needs, to free its
   /// memory. True if memory will become free: such a worker is being restarted, or a worker of a
@@ -353,6 +353,7 @@ class FleetMachine {
   IndexSet declined_;
   std::string last_worker_end_, last_metric_process_end_;
   uint64_t revision_ = 1;  // counts changes of all facts
+  std::optional<int64_t> next_end_us_;  // as of the last WatchEnds
   bool closed_ = false;
   std::vector<Order> orders_;
 };

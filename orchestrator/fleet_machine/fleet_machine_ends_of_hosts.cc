@@ -54,13 +54,17 @@ void FleetMachine::HostEnds(const std::string& name, int64_t at_us, int64_t now)
 
 // To be called again and again.
 void FleetMachine::WatchEnds(int64_t now) {
+  next_end_us_.reset();
   for (auto& [name, host] : hosts_) {
-    if (host.ends_us == 0) continue;
+    if (host.ends_us == 0 || host.taken_back) continue;
     if (!host.ending && now >= host.hands_back_us) HandBack(&host);
-    if (!host.taken_back && now >= host.takes_back_us) {
+    if (now >= host.takes_back_us) {
       host.taken_back = true;
       TakeAllBack(host);
+      continue;
     }
+    const int64_t next = host.ending ? host.takes_back_us : host.hands_back_us;
+    next_end_us_ = std::min(next_end_us_.value_or(next), next);
   }
 }
 

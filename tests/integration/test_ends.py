@@ -18,7 +18,7 @@ ROUNDS = int(os.environ.get("EVALD_TEST_ROUNDS", "20"))
 
 class EndsOfHosts(Agents):
     WORKERS = 1
-    ENGINE = {"name": "emulated", "delay_ms": 60, "concurrency": 4}
+    ENGINE = {"name": "emulated", "delay_ms": 45, "concurrency": 4}
     # Any failure that is counted leaves documents out of the results.
     ONE_ATTEMPT = {"workers": {"count": 1, "max_attempts": 1}, "metrics": {"max_attempts": 1}}
 
