@@ -352,7 +352,7 @@ class FleetMachine {
   // Workers for which a run was not worth loading when they were last served
   IndexSet declined_;
   std::string last_worker_end_, last_metric_process_end_;
-  uint64_t revision_ = 1;  // counts changes of all facts
+  uint64_t revision_ = 1;               // counts changes of all facts
   std::optional<int64_t> next_end_us_;  // as of the last WatchEnds
   bool closed_ = false;
   std::vector<Order> orders_;

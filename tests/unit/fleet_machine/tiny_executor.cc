@@ -112,9 +112,10 @@ struct TinyFleet::Carry {
                        order.held.attempt);
     TinyRun* run = Of(order.held.run);
     if (run == nullptr || run->view.ending) return;
-    EXPECT_TRUE(
-        run->machine.TrialGivenBack(NumberOf(order.worker), order.held.trial, order.held.attempt));
-    fleet->machine.Answered(answer::Revoked{order.worker, order.held}, fleet->now);
+    // Its counterpart may have ended it a moment ago
+    if (run->machine.TrialGivenBack(NumberOf(order.worker), order.held.trial, order.held.attempt))
+      fleet->machine.Answered(answer::Revoked{order.worker, order.held}, fleet->now);
+    fleet->Revocations(run);
     fleet->Changed(order.held.run);
   }
   void operator()(const order::HandBack& order) {
