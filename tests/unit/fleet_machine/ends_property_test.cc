@@ -30,7 +30,7 @@ class EndingEpisode {
 
   // Until the run is done. Hosts come and go; in the end one without an end comes.
   void Play() {
-    for (int step = 0; !run_->over(); ++step) {
+    while (!run_->over()) {
       ASSERT_LT(fleet_.now, 20'000'000'000) << "it does not end: " << run_->waiting;
       if (hosts_ < 12 && OneIn(300)) AddHost();
       if (fleet_.now > 2'000'000'000 && !last_) {
