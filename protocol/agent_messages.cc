@@ -23,6 +23,7 @@ void Members(V& v, AgentHello& m) {
   v("devices", m.devices);
   v("threads", m.threads);
   v("metric_processes", m.metric_processes);
+  v.Optional("ends_in_s", m.ends_in_s);
 }
 
 template <typename V>

@@ -31,6 +31,9 @@ struct AgentHello {  ///< the agent's first message
   std::vector<std::string> devices;
   int threads = 0;  ///< for each worker; 0: the orchestrator's number
   int metric_processes = 0;
+  /// Seconds until its host ends, with all that runs there: the end of its job's time limit. -1: no
+  /// end is known
+  double ends_in_s = -1;
 };
 struct AgentWelcome {
   std::string session;    ///< new each time the orchestrator starts

@@ -259,6 +259,7 @@ void Check(AgentHello& hello, const std::string& where) {
   Within(where, "pid", hello.pid, int64_t{0}, kPidMax);
   Within(where, "threads", hello.threads, 0, 1 << 20);
   Within(where, "metric_processes", hello.metric_processes, 0, kMetricProcessesMax);
+  Within(where, "ends_in_s", hello.ends_in_s, -1.0, kSecondsMax);
   if (hello.devices.size() > kDevicesMax) {
     Throw(where, "devices",
           fmt::format("{} devices, expected at most {}", hello.devices.size(), kDevicesMax));

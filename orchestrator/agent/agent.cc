@@ -38,6 +38,7 @@ constexpr std::chrono::milliseconds kFirstRedial{100}, kLongestRedial{5000};
 constexpr int64_t kPingMicros = 1'000'000;
 constexpr int64_t kHelloMicros = 10'000'000;
 constexpr int64_t kRestMicros = 30'000'000;  // for a worker to confirm a revoke
+constexpr double kEndlessSeconds = 1e9;      // of a job without a time limit
 constexpr size_t kSpansWaitingMax = 10'000;
 
 UniqueFd LockRoot(const fs::path& root) {
@@ -148,6 +149,9 @@ class Agent::Impl {
     hello.devices = options_.devices;
     hello.threads = options_.threads;
     hello.metric_processes = options_.metric_processes;
+    const double ends_in_s = options_.ends_at - WallSeconds();
+    if (options_.ends_at > 0 && ends_in_s < kEndlessSeconds)
+      hello.ends_in_s = std::max(0.0, ends_in_s);
     wire->Send(protocol::EncodeFrame(0, 0, protocol::EncodeBody(hello)));
     wire->Read();
   }

@@ -32,6 +32,9 @@ struct AgentOptions {
   /// The agent was launched for this orchestrator alone: it ends, and its launcher's job with it,
   /// if the orchestrator refuses it, or stays away for `linger_s`
   bool launched = false;
+  /// When this host ends, with all that runs on it, in seconds since 1970: the end of its job's
+  /// time limit. 0: no end is known
+  double ends_at = 0;
   /// Called on the loop's thread when an orchestrator has taken the agent for the first time.
   std::function<void()> taken;
 };

@@ -2,9 +2,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/cores.h"
 #include "base/file.h"
 #include "base/jsonl.h"
@@ -34,6 +37,7 @@ struct AgentFlags {
   std::string sandbox = "{}";
   std::string task_code = "{}";
   double linger_s = 600;
+  double ends_in_s = 0;
   std::string socket, config_id, judge_cache;  // for the agent that `evald serve` starts
 };
 
@@ -69,6 +73,25 @@ std::optional<protocol::AgentJoin> TakeJoin(const AgentFlags& flags) {
   if (nodes != nullptr && node != nullptr && std::string(nodes) != "1")
     join.name += fmt::format("-{}", node);
   return join;
+}
+
+// When this host ends, in seconds since 1970; 0: no end is known. In a job of Slurm it is the end
+// of the job. The agent of the service's own host tells no end: the service ends with it.
+double EndOf(const AgentFlags& flags) {
+  if (!flags.socket.empty()) return 0;
+  if (flags.ends_in_s > 0) return WallSeconds() + flags.ends_in_s;
+  const char* slurm = std::getenv("SLURM_JOB_END_TIME");  // since Slurm 23.02
+  if (slurm == nullptr || *slurm == '\0') return 0;
+  int64_t seconds = 0;
+  const char* const end = slurm + std::strlen(slurm);
+  const auto read = std::from_chars(slurm, end, seconds);
+  if (read.ec != std::errc() || read.ptr != end || seconds < 0) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("SLURM_JOB_END_TIME '{}': expected seconds since 1970", PrintableLine(slurm)),
+        "unset it, or give --ends-in");
+  }
+  return static_cast<double>(seconds);
 }
 
 AgentOptions OptionsOf(const Common& common, const AgentFlags& flags) {
@@ -107,6 +130,7 @@ AgentOptions OptionsOf(const Common& common, const AgentFlags& flags) {
       flags.judge_cache.empty() ? options.root / "judge" : std::filesystem::path(flags.judge_cache);
   options.config_id = flags.config_id;
   options.linger_s = flags.linger_s;
+  options.ends_at = EndOf(flags);
   return options;
 }
 
@@ -208,6 +232,14 @@ void AddAgent(Command app, const Common* common, Action* action) {
   command
       .AddOption("--linger", &flags->linger_s,
                  "Seconds without a service after which workers end; default 600")
+      .Metavar("S")
+      .NonNegative();
+  command
+      .AddOption(
+          "--ends-in", &flags->ends_in_s,
+          "Seconds until this host ends, for example at its job's time limit; work is handed "
+          "back before (docs/scheduling.md). Default: the end of the Slurm job, if there is "
+          "one ($SLURM_JOB_END_TIME)")
       .Metavar("S")
       .NonNegative();
   command.AddOption("--socket", &flags->socket).Group("");

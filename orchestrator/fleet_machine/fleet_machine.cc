@@ -166,7 +166,7 @@ void FleetMachine::Answered(const RunAnswer& answer, int64_t now) {
   if (const auto* leased = std::get_if<answer::Leased>(&answer)) {
     OnLeased(*leased, now);
   } else if (const auto* nothing = std::get_if<answer::NothingToLease>(&answer)) {
-    OnNothing(*nothing);
+    OnNothing(*nothing, now);
   } else if (const auto* stolen = std::get_if<answer::Stolen>(&answer)) {
     const size_t index = PlaceOf(stolen->worker).index;
     if (workers_[index].asked == stolen->run) workers_[index].asked = 0;
@@ -187,6 +187,7 @@ void FleetMachine::OnLeased(const answer::Leased& leased, int64_t now) {
   }
   ++revision_;
   slot.asked = 0;
+  slot.no_time_us = 0;
   slot.run = leased.held.run;
   if (slot.held.empty()) slot.moved_us = now;
   slot.held.insert(leased.held);
@@ -220,7 +221,7 @@ void FleetMachine::OnRevoked(const answer::Revoked& revoked) {
 
 // The run had nothing. It is not asked again for this process until it changes; the next best run
 // is asked.
-void FleetMachine::OnNothing(const answer::NothingToLease& nothing) {
+void FleetMachine::OnNothing(const answer::NothingToLease& nothing, int64_t now) {
   const Place place = PlaceOf(nothing.id);
   Run* run = Find(nothing.run);
   if (place.metric_process) {
@@ -235,13 +236,17 @@ void FleetMachine::OnNothing(const answer::NothingToLease& nothing) {
   slot.asked = 0;
   if (slot.asked_to_steal) return AskToSteal(place.index, nothing.run);
   if (run != nullptr) run->nothing_for.insert(place.index);
+  if (run != nullptr && run->view.wants_workers && UntilOf(slot.host) != 0) slot.no_time_us = now;
   Update(place.index);
 }
 
 // ---- time
 
 std::optional<int64_t> FleetMachine::next_at() const {
-  return due_.empty() ? std::nullopt : std::optional(std::get<0>(*due_.begin()));
+  std::optional<int64_t> next = next_end_us_;
+  if (!due_.empty() && (!next || std::get<0>(*due_.begin()) < *next))
+    next = std::get<0>(*due_.begin());
+  return next;
 }
 
 void FleetMachine::Tick(int64_t now) {
@@ -255,6 +260,7 @@ void FleetMachine::Tick(int64_t now) {
     const auto [at, metric_process, index] = *due_.begin();
     OnDue({metric_process, index}, now);
   }
+  WatchEnds(now);
   DoubtClaims(now);
   TakeDevicesBack(now);
   TakeStalledBack(now);

@@ -65,6 +65,13 @@ class FleetMachine {
     /// Other hosts may come in place of those whose devices are set aside: no run ends for want of
     /// devices
     bool hosts_may_come = false;
+    /// What the workers of a host with an end hold is handed back so long before the end: at most
+    /// `end_margin_s`, and at most `end_margin_share` of the time that the host is there in all
+    /// (but two seconds, or a quarter of that time if this is less)
+    double end_margin_s = 150;
+    double end_margin_share = 0.1;
+    /// What is not handed back by then is taken back before this share of the margin is left
+    double end_rest_share = 0.2;
   };
   explicit FleetMachine(Options options);
 
@@ -76,6 +83,9 @@ class FleetMachine {
   void HostReady(const std::string& host, const std::vector<AdoptedProcess>& processes,
                  const std::vector<std::string>& staged, int64_t now);
   void HostIs(const std::string& host, HostNews news, int64_t now);
+  /// The host ends at `at_us`, with all its processes (0: no end is known). May be called again
+  /// with a better value. HostAdded forgets the end.
+  void HostEnds(const std::string& host, int64_t at_us, int64_t now);
   /// Forgets a host that is not there, and its processes. Other hosts may use their slots. False,
   /// and no change, if one of its workers holds a trial.
   bool HostForgotten(const std::string& host, int64_t now);
@@ -103,8 +113,8 @@ class FleetMachine {
   // ---- time and space
   /// Call it several times a second, and at next_at().
   void Tick(int64_t now);
-  /// The next time at which a process's state ends by itself: a pause ends, or the machine gives up
-  /// on a process that does not answer.
+  /// The next time at which a process's state ends by itself (a pause ends, or the machine gives up
+  /// on a process that does not answer), or at which a host's work is handed or taken back.
   std::optional<int64_t> next_at() const;
   /// Restarts idle workers of the staging host that hold a checkpoint no run needs, to free its
   /// memory. True if memory will become free: such a worker is being restarted, or a worker of a
@@ -135,8 +145,14 @@ class FleetMachine {
     std::vector<size_t> workers, metric_processes;  ///< its slots, in ascending order
     int devices = 0;                                ///< those that count, as of the last Recount
     int offered_gpus = 0;                           ///< likewise
-    /// It may be given work: it can be reached, and is not leaving.
-    bool serves() const { return here && !leaving; }
+    int64_t added_us = 0;                           ///< when HostAdded was last called
+    int64_t ends_us = 0;        ///< when the host ends; 0: no end is known, nor the next two
+    int64_t hands_back_us = 0;  ///< when its workers hand back what they hold
+    int64_t takes_back_us = 0;  ///< when the rest is taken back
+    bool ending = false;        ///< hands_back_us is past
+    bool taken_back = false;    ///< takes_back_us is past
+    /// It may be given work: it can be reached, is not leaving, and does not end soon.
+    bool serves() const { return here && !leaving && !ending; }
   };
   const std::map<std::string, Host>& hosts() const { return hosts_; }
   /// Devices of all hosts that are there, without those that are set aside.
@@ -159,6 +175,10 @@ class FleetMachine {
     std::map<size_t, int> ended_loads;
     int ended_loads_all = 0;
     std::string load_ended;  ///< how the last of them ended
+    /// Seconds of the last load by a worker whose host had the checkpoint; nothing before
+    std::optional<double> load_s;
+    /// Seconds of the last start of a worker with the run's profile; nothing before
+    std::optional<double> start_s;
     /// Workers for which the run had no trial; cleared when the run changes
     std::set<size_t> nothing_for;
     std::set<size_t> no_job_for;  ///< metric processes without a job; cleared as above
@@ -175,7 +195,7 @@ class FleetMachine {
   void EndRun(Run* run);
   void CountFingerprint(const std::string& fingerprint, int by);
   void OnLeased(const answer::Leased& leased, int64_t now);
-  void OnNothing(const answer::NothingToLease& nothing);
+  void OnNothing(const answer::NothingToLease& nothing, int64_t now);
   void OnJobLeased(const answer::JobLeased& leased, int64_t now);
   void OnRevoked(const answer::Revoked& revoked);
   void OnDue(Place place, int64_t now);
@@ -208,7 +228,7 @@ class FleetMachine {
   void MoveMetricProcess(size_t index, MetricProcessState state, int64_t due = 0);
   void OnWorkerNews(size_t index, const ProcessNews& news, int64_t now);
   void OnMetricProcessNews(size_t index, const ProcessNews& news, int64_t now);
-  void OnHello(size_t index, const news::Hello& hello);
+  void OnHello(size_t index, const news::Hello& hello, int64_t now);
   void OnWaits(size_t index, const news::Waits& waits, int64_t now);
   void OnTrialOver(size_t index, const news::TrialOver& over);
   void OnFailed(size_t index, const news::Failed& failed);
@@ -248,7 +268,7 @@ class FleetMachine {
   void ServeWorker(size_t index, int64_t now);
   void ServeMetricProcess(size_t index, int64_t now);
   void AskToSteal(size_t index, int64_t after);
-  Run* Choose(size_t index);
+  Run* Choose(size_t index, int64_t now);
   bool Suits(const WorkerSlot& slot, const Run& run) const;
   bool Spent(const WorkerSlot& slot, const Run& run) const {
     return slot.spent.count(run.view.profile) > 0;
@@ -277,7 +297,7 @@ class FleetMachine {
 
   // fleet_machine_loads.cc
   void SendLoad(size_t index, const Run& run, int64_t now);
-  void FollowStaging(size_t index);
+  void FollowStaging(size_t index, int64_t now);
   void OnLoaded(size_t index, const news::Loaded& loaded, int64_t now);
   void OnPulled(size_t index, const news::Pulled& pulled, int64_t now);
   void WatchUnheardLoad(size_t index, const news::Idle& idle, int64_t now);
@@ -289,11 +309,24 @@ class FleetMachine {
   void Renew(size_t index, const std::string& why, int64_t now);
   void ReleaseStaged();
 
+  // fleet_machine_ends_of_hosts.cc
+  /// Whether the worker may be given nothing, since its host ends too soon for the run.
+  bool TooLate(const WorkerSlot& slot, const Run& run, int64_t now) const;
+  bool OutOfTime(const WorkerSlot& slot, const Run& run, int64_t now) const;
+  double LoadSeconds(const WorkerSlot& slot, const Run& run) const;
+  int64_t UntilOf(const std::string& host) const { return hosts_.at(host).hands_back_us; }
+  void WatchEnds(int64_t now);
+  void HandBack(Host* host);
+  void TakeAllBack(const Host& host);
+  void TakeTrialsBack(const WorkerSlot& slot);
+  void TakeAllJobsBack(const MetricProcessSlot& slot);
+  bool Ending(const std::string& host) const;
+
   // fleet_machine_waiting.cc
   bool IsServed(const Run& run, int64_t now);
-  std::string WaitsFor(const Run& run) const;
+  std::string WaitsFor(const Run& run, int64_t now) const;
   std::string WaitsForTurn(const Run& run) const;
-  std::string WhyNot(const WorkerSlot& slot) const;
+  std::string WhyNot(const WorkerSlot& slot, const Run& run, int64_t now) const;
   void TellWaiting(int64_t now);
 
   Options options_;
@@ -325,7 +358,8 @@ class FleetMachine {
   IndexSet declined_;
   std::string awaited_;
   std::string last_worker_end_, last_metric_process_end_;
-  uint64_t revision_ = 1;  // counts changes of all facts
+  uint64_t revision_ = 1;               // counts changes of all facts
+  std::optional<int64_t> next_end_us_;  // as of the last WatchEnds
   bool closed_ = false;
   std::vector<Order> orders_;
 };

@@ -99,7 +99,9 @@ bool FleetMachine::MayStartAgain(const WorkerSlot& slot) {
 void FleetMachine::WorkerEnded(size_t index, const ProcessEnd& end, bool by_itself, int64_t now) {
   WorkerSlot& slot = workers_[index];
   if (!slot.has_process()) return Ignore(slot.id, "its end", Name(slot.state()));
-  const bool unasked = by_itself && !closed_ && slot.state() != WorkerState::kStopping;
+  // Its host ends, and ends its processes
+  const bool ending = Ending(slot.host);
+  const bool unasked = by_itself && !closed_ && !ending && slot.state() != WorkerState::kStopping;
   const bool had_engine = slot.has_engine();
   if (unasked && !had_engine && !slot.refuses && end.usage) {
     Refuse(&slot, end.how + " before it had an engine", true);
@@ -114,7 +116,7 @@ void FleetMachine::WorkerEnded(size_t index, const ProcessEnd& end, bool by_itse
     blame.run->load_ended = why;
     slot.restarts = 0;
   }
-  const bool again = had_engine || !unasked || MayStartAgain(slot);
+  const bool again = !ending && (had_engine || !unasked || MayStartAgain(slot));
   std::optional<WorkerSlot::Start> next = slot.next;
   last_worker_end_ = slot.id + ": " + blame.cause;
   if (aside) {
@@ -122,6 +124,7 @@ void FleetMachine::WorkerEnded(size_t index, const ProcessEnd& end, bool by_itse
     last_worker_end_ = fmt::format("{}: device {} is set aside: {}", slot.id, slot.device, failed);
     Push(order::TellSetAside{slot.host, slot.device, failed});
   }
+  TakeTrialsBack(slot);
   Push(order::TellWorkerLost{slot.id, why, blame.at_fault});
   for (auto& [number, run] : runs_) run.nothing_for.erase(index);
   Move(index, WorkerEvent::kEnd);
@@ -157,11 +160,12 @@ void FleetMachine::MetricProcessEnded(size_t index, const ProcessEnd& end, int64
   MetricProcessSlot& slot = metric_processes_[index];
   if (!slot.has_process()) return Ignore(slot.id, "its end", Name(slot.state));
   last_metric_process_end_ = slot.id + ": " + (slot.cause.empty() ? end.how : slot.cause);
+  TakeAllJobsBack(slot);
   Push(order::TellMetricProcessLost{slot.id,
                                     fmt::format("metric process {}: {}", slot.id, end.how)});
   scoring_.End(slot.id, now);
   slot.job_of = 0;
-  const bool excused = std::exchange(slot.excused, false);
+  const bool excused = std::exchange(slot.excused, false) || Ending(slot.host);
   if (closed_) return MoveMetricProcess(index, MetricProcessState::kIdle);
   if (excused) return MoveMetricProcess(index, MetricProcessState::kPausing, now + PauseAfter(0));
   if (slot.restarts >= options_.metric_restarts_max)

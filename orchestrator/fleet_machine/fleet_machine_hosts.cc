@@ -70,8 +70,8 @@ void FleetMachine::CountDevices(Host* host) {
   host->devices = host->offered_gpus = 0;
   for (const size_t i : host->workers) {
     const WorkerSlot& slot = workers_[i];
-    const bool counts =
-        !slot.device.empty() && slot.state() != WorkerState::kSetAside && host->here;
+    const bool counts = !slot.device.empty() && slot.state() != WorkerState::kSetAside &&
+                        host->here && !host->ending;
     host->devices += counts ? 1 : 0;
     host->offered_gpus += OffersGpu(slot) ? 1 : 0;
     Update(i);
@@ -126,6 +126,7 @@ void FleetMachine::HostAdded(const HostSpec& spec, int64_t now) {
   Host& host = hosts_[spec.name];
   Host fresh;
   fresh.spec = spec;
+  fresh.added_us = now;
   fresh.workers = std::move(host.workers);
   fresh.metric_processes = std::move(host.metric_processes);
   fresh.devices = host.devices;
@@ -297,6 +298,7 @@ void FleetMachine::Retire(const std::string& name, int64_t now) {
   for (const size_t i : host.workers) {
     WorkerSlot& slot = workers_[i];
     if (slot.state() == WorkerState::kAbsent) continue;
+    TakeTrialsBack(slot);
     Push(order::TellWorkerLost{slot.id, slot.id + ": its host has left", false});
     Move(i, WorkerEvent::kRetire);
     slot.restarts = 0;
@@ -304,6 +306,7 @@ void FleetMachine::Retire(const std::string& name, int64_t now) {
   for (const size_t i : host.metric_processes) {
     MetricProcessSlot& slot = metric_processes_[i];
     if (slot.state == MetricProcessState::kAbsent) continue;
+    TakeAllJobsBack(slot);
     Push(order::TellMetricProcessLost{slot.id, slot.id + ": its host has left"});
     MoveMetricProcess(i, MetricProcessState::kAbsent);
     scoring_.End(slot.id, now);

@@ -26,13 +26,14 @@ void FleetMachine::SendLoad(size_t index, const Run& run, int64_t now) {
 
 // An idle worker of the staging host pulls a checkpoint while it is being staged, as far as it has
 // landed. Not if a run may still ask for the checkpoint that the worker has loaded.
-void FleetMachine::FollowStaging(size_t index) {
+void FleetMachine::FollowStaging(size_t index, int64_t now) {
   WorkerSlot& slot = workers_[index];
   if (!hosts_.at(slot.host).spec.stages_here || !slot.follows || !slot.held.empty()) return;
   if (slot.loading && fingerprints_.count(*slot.loading) > 0) return;
   const Run* best = nullptr;
   for (const auto& [number, run] : runs_) {
-    if (!run.view.followable || run.view.profile != slot.profile || TriedInVain(slot, run))
+    if (!run.view.followable || run.view.profile != slot.profile || TriedInVain(slot, run) ||
+        TooLate(slot, run, now))
       continue;
     if (best == nullptr || run.view.priority > best->view.priority) best = &run;
   }
@@ -54,6 +55,9 @@ void FleetMachine::OnLoaded(size_t index, const news::Loaded& loaded, int64_t no
   }
   Move(index, WorkerEvent::kLoaded);
   slot.engine = loaded.engine;
+  if (Run* run = Find(slot.run);
+      run != nullptr && slot.load_sent_us != 0 && HostHas(slot.host, *run))
+    run->load_s = static_cast<double>(now - slot.load_sent_us) / 1e6;
   NoteStaged(slot, loaded.fingerprint, now);
   if (Find(slot.run) != nullptr) Push(order::TellLoaded{slot.run, slot.id, loaded.engine});
   ReleaseStaged();

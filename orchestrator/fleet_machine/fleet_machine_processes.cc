@@ -110,7 +110,7 @@ void FleetMachine::OnWorkerNews(size_t index, const ProcessNews& news, int64_t n
   WorkerSlot& slot = workers_[index];
   if (!slot.has_process()) return Ignore(slot.id, "a message", Name(slot.state()));
   if (const auto* hello = std::get_if<news::Hello>(&news)) {
-    OnHello(index, *hello);
+    OnHello(index, *hello, now);
   } else if (const auto* waits = std::get_if<news::Waits>(&news)) {
     OnWaits(index, *waits, now);
   } else if (const auto* loaded = std::get_if<news::Loaded>(&news)) {
@@ -155,9 +155,14 @@ void FleetMachine::OnMetricProcessNews(size_t index, const ProcessNews& news, in
   }
 }
 
-void FleetMachine::OnHello(size_t index, const news::Hello& hello) {
+void FleetMachine::OnHello(size_t index, const news::Hello& hello, int64_t now) {
   WorkerSlot& slot = workers_[index];
+  const bool waited = slot.state() == WorkerState::kWaiting;
   if (!Move(index, WorkerEvent::kHello)) return;
+  for (auto& [number, run] : runs_) {
+    if (run.view.profile == slot.profile && slot.started_us != 0 && !waited)
+      run.start_s = static_cast<double>(now - slot.started_us) / 1e6;
+  }
   slot.follows = hello.follows;
   slot.claimed_us = 0;
   claims_.erase(index);
@@ -241,6 +246,7 @@ void FleetMachine::Hung(const std::string& id, const std::string& why, int64_t n
   if (hosts_.at(metric_process ? metric_processes_[index].host : workers_[index].host).here)
     return KillHung(id, why);
   if (metric_process) {
+    TakeAllJobsBack(metric_processes_[index]);
     Push(order::TellMetricProcessLost{id, id + ": its host has been away for too long"});
   } else {
     Abandon(index);
@@ -261,6 +267,7 @@ void FleetMachine::KillHung(const std::string& id, const std::string& why) {
 void FleetMachine::Abandon(size_t index) {
   WorkerSlot& slot = workers_[index];
   ++revision_;
+  TakeTrialsBack(slot);
   for (const HeldTrial& held : std::exchange(slot.held, {})) Push(order::Revoke{slot.id, held});
   Push(order::TellWorkerLost{slot.id, slot.id + ": its host has been away for too long", false});
 }

@@ -47,12 +47,12 @@ void FleetMachine::Serve(int64_t now) {
 void FleetMachine::ServeWorker(size_t index, int64_t now) {
   WorkerSlot& slot = workers_[index];
   if (!free_.has(index)) return;
-  Run* run = Choose(index);
+  Run* run = Choose(index, now);
   if (!slot.has_process()) {
     if (run != nullptr) StartAs(index, StartFor(slot, *run), now);
     return;
   }
-  if (run == nullptr) return FollowStaging(index);
+  if (run == nullptr) return FollowStaging(index, now);
   if (slot.profile != run->view.profile) {  // its trials end first
     if (slot.held.empty()) StopFor(index, StartFor(slot, *run), "", now);
   } else if (slot.loading != run->view.load) {
@@ -66,7 +66,7 @@ void FleetMachine::ServeWorker(size_t index, int64_t now) {
     slot.asked_to_steal = false;
     last_asked_ = index;
     Update(index);
-    Push(order::LeaseTrial{slot.id, slot.asked});
+    Push(order::LeaseTrial{slot.id, slot.asked, UntilOf(slot.host)});
   }
 }
 
@@ -103,7 +103,7 @@ bool FleetMachine::HasGpuFor(const Run& run) const {
 // The best run that the worker can do something for. Whether a run is worth a load is computed only
 // where it decides: for the worker's current run, which has a say in whose turn it is, and for the
 // chosen run.
-FleetMachine::Run* FleetMachine::Choose(size_t index) {
+FleetMachine::Run* FleetMachine::Choose(size_t index, int64_t now) {
   const WorkerSlot& slot = workers_[index];
   declined_.Erase(index);
   std::vector<DispatchRun> wanting;
@@ -114,6 +114,10 @@ FleetMachine::Run* FleetMachine::Choose(size_t index) {
     const Run& run = runs_.at(number);
     if (!run.view.wants_workers && !loads(run)) continue;
     if (run.nothing_for.count(index) > 0 || Spent(slot, run) || !Suits(slot, run)) continue;
+    if (TooLate(slot, run, now)) {
+      declined_.Insert(index);  // the shortest trial may be another one soon
+      continue;
+    }
     wanting.push_back({number, run.view.priority, run.view.user});
   }
   const auto worth = [&](int64_t number) {
@@ -178,6 +182,7 @@ void FleetMachine::StartAs(size_t index, const WorkerSlot::Start& start, int64_t
     return;
   }
   if (!Move(index, WorkerEvent::kStart)) return;
+  slot.started_us = now;
   SetDue(index, now + kHelloMicros);
   Push(order::StartWorker{slot.id, slot.profile, slot.run});
 }
@@ -192,8 +197,9 @@ void FleetMachine::StartMissing(const std::string& host, int64_t now) {
     const bool startable =
         slot.state() == WorkerState::kIdle || slot.state() == WorkerState::kGivenUp;
     if (!startable || !Usable(slot)) continue;
-    const Run* run = Choose(i);
-    if (run == nullptr && newest != runs_.rend() && !Spent(slot, newest->second))
+    const Run* run = Choose(i, now);
+    if (run == nullptr && newest != runs_.rend() && !Spent(slot, newest->second) &&
+        !TooLate(slot, newest->second, now))
       run = &newest->second;
     if (run != nullptr) StartAs(i, StartFor(slot, *run), now);
   }
@@ -232,7 +238,7 @@ void FleetMachine::AskToSteal(size_t index, int64_t after) {
     slot.asked = run->first;
     slot.asked_to_steal = true;
     Update(index);
-    return Push(order::Steal{slot.id, slot.asked});
+    return Push(order::Steal{slot.id, slot.asked, UntilOf(slot.host)});
   }
   Update(index);
 }
@@ -259,7 +265,7 @@ void FleetMachine::ServeMetricProcess(size_t index, int64_t now) {
   slot.asked = *chosen;
   slot.asked_own = !slot.asked_own;  // first jobs of its own host, then any
   free_metric_processes_.Erase(index);
-  Push(order::LeaseJob{slot.id, slot.asked, slot.asked_own});
+  Push(order::LeaseJob{slot.id, slot.asked, slot.asked_own, UntilOf(slot.host)});
 }
 
 }  // namespace evald

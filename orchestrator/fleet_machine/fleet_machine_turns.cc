@@ -59,6 +59,7 @@ void FleetMachine::TakeDeviceFor(const Run& run, int64_t now) {
   WorkerSlot* worst = nullptr;
   for (WorkerSlot& slot : workers_) {
     if (slot.state() != WorkerState::kReady || slot.held.empty() || !Suits(slot, run)) continue;
+    if (Ending(slot.host)) continue;  // it gets nothing more
     const Run* holder = Find(slot.run);
     if (holder == nullptr || holder->view.user == run.view.user ||
         holder->view.priority > run.view.priority || now - slot.moved_us < PatienceWith(*holder)) {

@@ -21,13 +21,17 @@ constexpr size_t kNamesMax = 8;  // devices or users that are named
 
 // Why the device of this worker, which would suit the run, computes nothing. All devices of an
 // absent host have the same reason.
-std::string FleetMachine::WhyNot(const WorkerSlot& slot) const {
+std::string FleetMachine::WhyNot(const WorkerSlot& slot, const Run& run, int64_t now) const {
   const Host& host = hosts_.at(slot.host);
   const char* why = host.left                                ? ", which has left"
+                    : host.ending && now >= host.ends_us     ? ", whose time limit is over"
                     : !host.here                             ? ", which is away"
                     : host.leaving                           ? ", which is leaving"
                     : slot.state() == WorkerState::kSetAside ? ", where it is set aside"
-                    : slot.quiet()                           ? ", whose worker asks for no work"
+                    : host.ending                            ? ", whose time limit is near"
+                    : OutOfTime(slot, run, now)
+                        ? ", whose time limit leaves too little time for a trial"
+                    : slot.quiet() ? ", whose worker asks for no work"
                                    : ", whose worker could not be kept running";
   return slot.host + why;
 }
@@ -40,13 +44,14 @@ bool FleetMachine::IsServed(const Run& run, int64_t now) {
     if (slot.quiet() && slot.quiet_us == 0) slot.quiet_us = now;
     if (slot.quiet() && now - slot.quiet_us >= kQuietMicros) return false;
     const bool works = !slot.held.empty() && hosts_.at(slot.host).here;
-    const bool there = slot.kept_running() && slot.state() != WorkerState::kWaiting && Usable(slot);
+    const bool there = slot.kept_running() && slot.state() != WorkerState::kWaiting &&
+                       Usable(slot) && !OutOfTime(slot, run, now);
     return (works || there) && Suits(slot, run);
   });
 }
 
 // The devices that could do what the run needs, and why they do not.
-std::string FleetMachine::WaitsFor(const Run& run) const {
+std::string FleetMachine::WaitsFor(const Run& run, int64_t now) const {
   std::vector<std::string> missing;
   std::map<std::string, std::vector<std::string>> devices;  // by reason
   std::map<std::string, const WorkerSlot*> sorted;
@@ -57,7 +62,7 @@ std::string FleetMachine::WaitsFor(const Run& run) const {
     if (Usable(*slot) && slot->state() == WorkerState::kWaiting) {
       missing.push_back(fmt::format("{} on host {}", slot->waits, slot->host));
     } else {
-      devices[WhyNot(*slot)].push_back(slot->device);
+      devices[WhyNot(*slot, run, now)].push_back(slot->device);
     }
   }
   for (const auto& [why, names] : devices) {
@@ -101,7 +106,7 @@ void FleetMachine::TellWaiting(int64_t now) {
     }
     const bool lasts = waits && now - run.waits_since_us >= kWaitingMicros;
     const bool for_turn = run.wants_since_us != 0 && now - run.wants_since_us >= kTurnMicros;
-    std::string what = lasts ? WaitsFor(run) : !waits && for_turn ? WaitsForTurn(run) : "";
+    std::string what = lasts ? WaitsFor(run, now) : !waits && for_turn ? WaitsForTurn(run) : "";
     if (what == run.waiting) continue;
     run.waiting = what;
     Push(order::TellWaiting{number, std::move(what), lasts});

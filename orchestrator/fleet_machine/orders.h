@@ -43,9 +43,15 @@ struct Revoke {  ///< the worker no longer holds the trial
   HeldTrial held;
 };
 
-/// The run takes the trial back from the worker, without a failure, and says so (answer::Revoked):
-/// another run's turn has come
+/// The run takes the trial back from the worker, without a failure, and says so (answer::Revoked).
 struct TakeBack {
+  std::string worker;
+  HeldTrial held;
+  const char* why = "others wait for the device";  ///< for the log
+};
+/// The worker's host ends soon. The run tells the worker to end the trial's slices after the
+/// documents that are begun; the others are open again
+struct HandBack {
   std::string worker;
   HeldTrial held;
 };
@@ -68,16 +74,20 @@ struct TakeJobsBack {
 struct LeaseTrial {
   std::string worker;
   int64_t run = 0;
+  /// The trial must be expected to end before this time, since the worker's host ends; 0: no limit
+  int64_t until_us = 0;
 };
 /// The worker asked, got nothing and is idle; answer Stolen, Leased (a backup) or NothingToLease
 struct Steal {
   std::string worker;
   int64_t run = 0;
+  int64_t until_us = 0;  ///< as in LeaseTrial
 };
 struct LeaseJob {  ///< answer JobLeased or NothingToLease
   std::string metric_process;
   int64_t run = 0;
   bool own_only = false;  ///< only a job whose generations were made on the metric process's host
+  int64_t until_us = 0;   ///< as in LeaseTrial
 };
 
 // ---- news for runs
@@ -154,12 +164,14 @@ struct Ignored {      ///< for the log: an event that has no meaning in the slot
 
 namespace evald {
 
-using Order = std::variant<
-    order::StartWorker, order::StartMetricProcess, order::Stop, order::Kill, order::Load,
-    order::Follow, order::Revoke, order::TakeBack, order::TakeStalled, order::TakeJobsBack,
-    order::LeaseTrial, order::Steal, order::LeaseJob, order::TellLoaded, order::TellRefused,
-    order::TellWorkerLost, order::TellMetricProcessLost, order::TellSetAside, order::TellDevices,
-    order::TellNoWorkers, order::TellNoMetricProcesses, order::TellNobodyElse, order::TellVain,
-    order::TellWaiting, order::DropStaged, order::ShowChange, order::StopHosts, order::Ignored>;
+using Order =
+    std::variant<order::StartWorker, order::StartMetricProcess, order::Stop, order::Kill,
+                 order::Load, order::Follow, order::Revoke, order::TakeBack, order::HandBack,
+                 order::TakeStalled, order::TakeJobsBack, order::LeaseTrial, order::Steal,
+                 order::LeaseJob, order::TellLoaded, order::TellRefused, order::TellWorkerLost,
+                 order::TellMetricProcessLost, order::TellSetAside, order::TellDevices,
+                 order::TellNoWorkers, order::TellNoMetricProcesses, order::TellNobodyElse,
+                 order::TellVain, order::TellWaiting, order::DropStaged, order::ShowChange,
+                 order::StopHosts, order::Ignored>;
 
 }  // namespace evald

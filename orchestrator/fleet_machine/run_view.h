@@ -45,6 +45,8 @@ struct RunView {
   bool needs_workers = false;
   /// Device seconds of open work; nothing before it is planned
   std::optional<double> open_s;
+  /// Expected seconds of the shortest trial that could be leased now; nothing if none could
+  std::optional<double> shortest_s = {};
   /// Ends over its load, without one success, after which those workers do not get it again
   int max_attempts = 3;
   bool ending = false;  ///< no more work is done for it

@@ -90,7 +90,7 @@ void WorkerSlot::Forget() {
   if (has_process()) return;
   following.reset();
   follows = false;
-  load_sent_us = load_moved_us = load_missed_us = 0;
+  load_sent_us = load_moved_us = load_missed_us = started_us = no_time_us = 0;
   held.clear();
   cause.clear();
   excused = refuses = false;

@@ -129,7 +129,10 @@ class WorkerSlot {
   /// The run that is being asked about this worker; 0: none.
   int64_t asked = 0;
   bool asked_to_steal = false;
-  int wants = 0;  ///< trials that it asked for
+  int wants = 0;           ///< trials that it asked for
+  int64_t started_us = 0;  ///< when its process was started; 0: before this orchestrator process
+  /// When a run with work last had no trial that fits the time that its host has left; 0: never
+  int64_t no_time_us = 0;
 
  private:
   void Forget();

@@ -44,6 +44,7 @@ struct MetricJob;
 struct Recovery;
 struct RunEnding;
 struct RunPlan;
+struct ShortenOrder;
 struct TaskCost;
 struct TrialLease;
 
@@ -101,6 +102,9 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   // ---- for the fleet (evaluation_fleet.cc, evaluation_engine.cc, evaluation_messages.cc)
   /// The run as the fleet sees it, without user and priority, which the queue knows.
   RunView View(int64_t now) const;
+  /// RunView::shortest_s, which View leaves out: it takes a step for each task, and only hosts that
+  /// end need it.
+  std::optional<double> shortest_s() const;
   WorkerProfile profile() const;
   /// The Load of the checkpoint, once View names it.
   protocol::Load load() const;
@@ -109,27 +113,33 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   /// Adds a process of the fleet to the timeline.
   void AddRow(const std::string& process, const std::string& title, bool is_device);
   /// Leases a trial to `worker`. Nothing if there is none for it. `engine` describes the worker's
-  /// engine, as its Loaded message gave it.
-  std::optional<protocol::Lease> LeaseTrial(const std::string& worker, const Json& engine);
+  /// engine, as its Loaded message gave it. The trial is expected to end before `until_us`, when
+  /// the worker's host ends (CLOCK_MONOTONIC; 0: no limit).
+  std::optional<protocol::Lease> LeaseTrial(const std::string& worker, const Json& engine,
+                                            int64_t until_us = 0);
   struct StealOutcome {
     /// Messages to send to other workers: these give up documents, which the idle worker then gets
     std::vector<std::pair<std::string, protocol::Shorten>> shorten;
     /// If `shorten` is empty: a second lease of a trial with which another worker is late
     std::optional<protocol::Lease> backup;
   };
-  /// Finds work for an idle worker that has this run's checkpoint and got no trial.
-  StealOutcome Steal(const std::string& worker, const Json& engine);
+  /// Finds work for an idle worker that has this run's checkpoint and got no trial. `until_us` as
+  /// in LeaseTrial.
+  StealOutcome Steal(const std::string& worker, const Json& engine, int64_t until_us = 0);
   /// Leases a metric job to `metric process`. Nothing if there is none for it. `isolation` says how
   /// that process isolates code. If `made_by` is set, the job's generations come from a worker for
-  /// which it returns true.
+  /// which it returns true. `until_us` as in LeaseTrial.
   std::optional<protocol::Job> LeaseJob(
       const std::string& metric_process, const Json& isolation,
-      const std::function<bool(const std::string& worker)>& made_by = {});
+      const std::function<bool(const std::string& worker)>& made_by = {}, int64_t until_us = 0);
   /// Trials, each with its worker, that workers still hold although other workers have committed
   /// them. The caller revokes them.
   std::vector<std::pair<std::string, HeldTrial>> TakeRevoked();
-  /// Takes a trial back from its worker, which TakeRevoked then names: another run's turn has come.
-  void TakeBack(const std::string& worker, const HeldTrial& held);
+  /// Takes a trial back from its worker, which TakeRevoked then names. `why` is for the log.
+  void TakeBack(const std::string& worker, const HeldTrial& held, const std::string& why);
+  /// The worker's host ends soon: returns messages to the worker that end the trial's slices after
+  /// the documents that are begun.
+  std::vector<protocol::Shorten> HandBack(const std::string& worker, const HeldTrial& held);
   /// Takes back the worker's trials of which no slice has come for too long; TakeRevoked then names
   /// them. The worker's host is doubted from now on.
   void TakeStalled(const std::string& worker);
@@ -262,6 +272,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool wants_more_workers(int64_t now) const;
   bool needs_workers() const;
   bool wants_metric_processes() const;
+  protocol::Shorten MessageOf(const ShortenOrder& order) const;
   protocol::Lease Granted(const TrialLease& lease, const std::string& worker, const Json& engine);
   void Note(const char* member, Json value);
   void On(const order::TellRefused& refused);

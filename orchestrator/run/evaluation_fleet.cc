@@ -39,6 +39,10 @@ RunView Evaluation::View(int64_t now) const {
   return view;
 }
 
+std::optional<double> Evaluation::shortest_s() const {
+  return planned_ ? machine_.shortest_s() : std::nullopt;
+}
+
 WorkerProfile Evaluation::profile() const {
   return {config_.engine.name, config_.engine.settings, config_.workers.threads, config_.seed,
           config_.roots.folders()};
@@ -95,25 +99,28 @@ std::vector<std::string> Evaluation::Silent(int64_t now) const {
 
 // ---- the fleet asks
 
-std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker,
-                                                      const Json& engine) {
+std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker, const Json& engine,
+                                                      int64_t until_us) {
   if (!planned_ || !wants_workers()) return std::nullopt;
-  const auto lease = machine_.LeaseTrial(processes_.Of(worker), MonotonicMicros());
+  const auto lease = machine_.LeaseTrial(processes_.Of(worker), MonotonicMicros(), until_us);
   if (!lease) return std::nullopt;
   return Granted(*lease, worker, engine);
 }
 
-Evaluation::StealOutcome Evaluation::Steal(const std::string& worker, const Json& engine) {
+protocol::Shorten Evaluation::MessageOf(const ShortenOrder& order) const {
+  return {WireId(number_, order.trial), order.attempt, machine_.tasks()[order.task].name,
+          order.first, order.end};
+}
+
+Evaluation::StealOutcome Evaluation::Steal(const std::string& worker, const Json& engine,
+                                           int64_t until_us) {
   StealOutcome outcome;
   if (!planned_ || ending_ || draining_ || paused_) return outcome;
   const int64_t now = MonotonicMicros();
-  for (const ShortenOrder& order : machine_.Steal(processes_.Of(worker), now)) {
-    outcome.shorten.push_back({processes_.NameOf(order.worker),
-                               {WireId(number_, order.trial), order.attempt,
-                                machine_.tasks()[order.task].name, order.first, order.end}});
-  }
+  for (const ShortenOrder& order : machine_.Steal(processes_.Of(worker), now, until_us))
+    outcome.shorten.push_back({processes_.NameOf(order.worker), MessageOf(order)});
   if (!outcome.shorten.empty() || congested()) return outcome;
-  const auto lease = machine_.LeaseBackup(processes_.Of(worker), now);
+  const auto lease = machine_.LeaseBackup(processes_.Of(worker), now, until_us);
   if (!lease) return outcome;
   log::Info("trial {} is a backup for {} of a trial that another worker is late with", lease->trial,
             worker);
@@ -148,7 +155,7 @@ protocol::Lease Evaluation::Granted(const TrialLease& lease, const std::string& 
 
 std::optional<protocol::Job> Evaluation::LeaseJob(
     const std::string& metric_process, const Json& isolation,
-    const std::function<bool(const std::string& worker)>& made_by) {
+    const std::function<bool(const std::string& worker)>& made_by, int64_t until_us) {
   if (!wants_metric_processes()) return std::nullopt;
   std::function<bool(const std::string&)> fits;
   if (made_by) {
@@ -157,7 +164,8 @@ std::optional<protocol::Job> Evaluation::LeaseJob(
       return maker != makers_.end() && made_by(maker->second);
     };
   }
-  const auto job = machine_.LeaseJob(processes_.Of(metric_process), MonotonicMicros(), fits);
+  const auto job =
+      machine_.LeaseJob(processes_.Of(metric_process), MonotonicMicros(), fits, until_us);
   if (!job) return std::nullopt;
   isolation_of_[metric_process] = isolation;
   FailPoint("run.job_given");
@@ -197,9 +205,21 @@ std::vector<std::pair<std::string, HeldTrial>> Evaluation::TakeRevoked() {
   return revoked;
 }
 
-void Evaluation::TakeBack(const std::string& worker, const HeldTrial& held) {
+std::vector<protocol::Shorten> Evaluation::HandBack(const std::string& worker,
+                                                    const HeldTrial& held) {
+  std::vector<protocol::Shorten> messages;
+  for (const ShortenOrder& order :
+       machine_.HandBack(processes_.Of(worker), held.trial, held.attempt, MonotonicMicros()))
+    messages.push_back(MessageOf(order));
+  if (!messages.empty())
+    log::Info("trial {} of {} is handed back: the worker's host ends", held.trial, worker);
+  return messages;
+}
+
+void Evaluation::TakeBack(const std::string& worker, const HeldTrial& held,
+                          const std::string& why) {
   if (!machine_.TrialGivenBack(processes_.Of(worker), held.trial, held.attempt)) return;
-  log::Info("trial {} is taken back from {}: others wait for the device", held.trial, worker);
+  log::Info("trial {} is taken back from {}: {}", held.trial, worker, why);
   dropped_leases_.push_back({worker, held});
   CheckEnd();
 }

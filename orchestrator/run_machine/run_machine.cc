@@ -8,6 +8,7 @@
 
 #include "base/names.h"
 #include "orchestrator/schedule/slice.h"
+#include "orchestrator/schedule/time_left.h"
 
 namespace evald {
 namespace {
@@ -173,9 +174,18 @@ std::string RunMachine::ScoresFile(const MetricJob& job) const {
 
 std::optional<MetricJob> RunMachine::LeaseJob(
     Holder metric_process, int64_t now,
-    const std::function<bool(const std::string& generations)>& fits) {
+    const std::function<bool(const std::string& generations)>& fits, int64_t until_us) {
+  const auto ends_in_time = [&](const MetricJob& job) {
+    return until_us == 0 ||
+           JobSeconds(work_.estimate(job.task), job.documents.size()) <= Seconds(until_us - now);
+  };
   std::function<bool(int64_t)> of_job;
-  if (fits) of_job = [&](int64_t job) { return fits(jobs_.at(job).generations); };
+  if (fits || until_us != 0) {
+    of_job = [&](int64_t number) {
+      const MetricJob& job = jobs_.at(number);
+      return (!fits || fits(job.generations)) && ends_in_time(job);
+    };
+  }
   const auto grant = jobs_table_.Lease(metric_process, now, of_job);
   if (!grant) return std::nullopt;
   MetricJob job = jobs_.at(grant->item);

@@ -146,8 +146,16 @@ class RunMachine {
 
   // ---- trials
   /// Leases a trial. Failed trials go first; otherwise the policy cuts a trial from the open
-  /// documents.
-  std::optional<TrialLease> LeaseTrial(Holder worker, int64_t now);
+  /// documents. The trial is expected to end before `until_us`, when the worker's host ends (0: no
+  /// limit): a trial is cut to fit. Nothing if not even one document is expected to end in time.
+  std::optional<TrialLease> LeaseTrial(Holder worker, int64_t now, int64_t until_us = 0);
+  /// The worker's host ends soon: returns orders to end the trial's slices after the documents that
+  /// are begun. The worker's answers (Shortened) make the others open again. None for a trial that
+  /// another worker computes too.
+  std::vector<ShortenOrder> HandBack(Holder worker, int64_t trial, int attempt, int64_t now);
+  /// Expected seconds of the shortest trial that could be leased now: of one document, or of a
+  /// trial that came back. Nothing if there is no trial to lease.
+  std::optional<double> shortest_s() const;
   /// The file for the generations of a slice that begins at document `first`: a path below the
   /// run's folder.
   std::string GenerationsFile(size_t task, int64_t first, int64_t trial, int attempt) const;
@@ -198,16 +206,17 @@ class RunMachine {
   }
   /// `worker` is idle and no document is open: returns orders to other workers to give documents
   /// back. Returns none if the others have begun nearly all, or if `worker` got such orders a
-  /// moment ago.
-  std::vector<ShortenOrder> Steal(Holder worker, int64_t now);
+  /// moment ago, or if none of the documents would end before `until_us` (as in LeaseTrial).
+  std::vector<ShortenOrder> Steal(Holder worker, int64_t now, int64_t until_us = 0);
   /// Seconds of work that the worker furthest behind holds and has not begun. 0 while documents are
   /// open.
   double waiting_s(int64_t now) const;
   /// Leases a backup of a trial to an idle worker, when no documents are open and none wait on
   /// other workers. Only a trial whose worker is expected to end it clearly later than the backup
   /// gets one (backups.h). The slices that are reported first count; the other worker's trial is
-  /// revoked. A backup that fails is forgotten: the original has its own attempts.
-  std::optional<TrialLease> LeaseBackup(Holder worker, int64_t now);
+  /// revoked. A backup that fails is forgotten: the original has its own attempts. `until_us` as in
+  /// LeaseTrial.
+  std::optional<TrialLease> LeaseBackup(Holder worker, int64_t now, int64_t until_us = 0);
   /// Whether the trial is a backup. A backup's time measures nothing, since other workers computed
   /// the documents that it salvages.
   bool is_backup(int64_t trial) const;
@@ -227,10 +236,11 @@ class RunMachine {
                             const std::string& file, int64_t trial, int attempt);
 
   // ---- metric jobs
-  /// Leases the first job, or the first whose generations file `fits`.
+  /// Leases the first job, or the first whose generations file `fits`. It is expected to end before
+  /// `until_us`, when the metric process's host ends (0: no limit).
   std::optional<MetricJob> LeaseJob(
       Holder metric_process, int64_t now,
-      const std::function<bool(const std::string& generations)>& fits = {});
+      const std::function<bool(const std::string& generations)>& fits = {}, int64_t until_us = 0);
   /// The job's scores file is complete. Returns the job if the report counts. If the file covers
   /// only the documents before `end`, the returned job ends at `end`, and the rest becomes a new
   /// job.
@@ -329,7 +339,12 @@ class RunMachine {
     int backups = 0;           // backups that were made of it
     int64_t counterpart = -1;  // its live backup, or the trial that it is a backup of
   };
-  std::optional<int64_t> CutTrial(Holder worker);
+  std::optional<int64_t> CutTrial(Holder worker, double seconds);
+  double HeldSeconds(Holder worker) const;
+  double SecondsFor(Holder worker, int64_t now, int64_t until_us);
+  double SlownessOf(Holder worker);
+  bool EndsInTime(const Theft& theft, Holder worker, double seconds);
+  double SecondsOf(const TrialState& trial, double slow) const;
   int DeviceOf(Holder worker);
   std::vector<WaitingDocuments> WaitingOf(Holder worker, int64_t now) const;
   TrialLease LeaseOf(const Grant& grant, int64_t now);

@@ -98,7 +98,7 @@ std::vector<Grant> RunMachine::TakeStalled(Holder worker, int64_t now) {
   return taken;
 }
 
-std::optional<TrialLease> RunMachine::LeaseBackup(Holder worker, int64_t now) {
+std::optional<TrialLease> RunMachine::LeaseBackup(Holder worker, int64_t now, int64_t until_us) {
   if (has_trials() || !policy_->backs_up_stragglers() || StealWaitOf(worker) > now)
     return std::nullopt;
   if (stealing_.Next(Seconds(now), DeviceOf(worker))) return std::nullopt;
@@ -108,6 +108,8 @@ std::optional<TrialLease> RunMachine::LeaseBackup(Holder worker, int64_t now) {
   });
   if (!of_device) return std::nullopt;
   const int64_t of = of_device->trial;
+  if (SecondsOf(trials_.at(of), SlownessOf(worker)) > SecondsFor(worker, now, until_us))
+    return std::nullopt;
   const int64_t number = next_trial_++;
   TrialState& late = trials_.at(of);
   ++late.backups;

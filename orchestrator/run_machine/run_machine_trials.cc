@@ -8,6 +8,7 @@
 #include "base/names.h"
 #include "orchestrator/run_machine/run_machine.h"
 #include "orchestrator/schedule/slice.h"
+#include "orchestrator/schedule/time_left.h"
 
 namespace evald {
 namespace {
@@ -46,11 +47,12 @@ int64_t& RunMachine::StealWaitOf(Holder worker) {
   return steal_wait_us_[at];
 }
 
-// Cuts the policy's next trial into slices; each slice is scored by itself.
-std::optional<int64_t> RunMachine::CutTrial(Holder worker) {
+// Cuts the policy's next trial into slices; each slice is scored by itself. The trial is expected
+// to end within `seconds`.
+std::optional<int64_t> RunMachine::CutTrial(Holder worker, double seconds) {
   if (work_.documents() == 0) return std::nullopt;
-  const std::vector<Cut> cuts =
-      policy_->Next(work_, DeviceOf(worker) % std::max(1, work_.devices()));
+  std::vector<Cut> cuts = policy_->Next(work_, DeviceOf(worker) % std::max(1, work_.devices()));
+  if (std::isfinite(seconds)) cuts = CutToFit(work_, cuts, lease_s_, SlownessOf(worker), seconds);
   if (cuts.empty()) return std::nullopt;
   TrialState state;
   for (const Cut& cut : cuts) {
@@ -68,10 +70,17 @@ std::optional<int64_t> RunMachine::CutTrial(Holder worker) {
   return trial;
 }
 
-std::optional<TrialLease> RunMachine::LeaseTrial(Holder worker, int64_t now) {
-  std::optional<Grant> grant = trials_table_.Lease(worker, now);
+std::optional<TrialLease> RunMachine::LeaseTrial(Holder worker, int64_t now, int64_t until_us) {
+  const double seconds = SecondsFor(worker, now, until_us);
+  std::function<bool(int64_t)> ends_in_time;
+  if (until_us != 0) {
+    ends_in_time = [this, seconds, slow = SlownessOf(worker)](int64_t trial) {
+      return SecondsOf(trials_.at(trial), slow) <= seconds;
+    };
+  }
+  std::optional<Grant> grant = trials_table_.Lease(worker, now, ends_in_time);
   if (!grant) {
-    const auto trial = CutTrial(worker);
+    const auto trial = CutTrial(worker, seconds);
     if (!trial) return std::nullopt;
     grant = trials_table_.AddLeased(*trial, *trial, worker, now);
   }
@@ -150,10 +159,10 @@ double RunMachine::waiting_s(int64_t now) const {
                                                          : stealing_.most_waiting_s(Seconds(now));
 }
 
-std::vector<ShortenOrder> RunMachine::Steal(Holder worker, int64_t now) {
+std::vector<ShortenOrder> RunMachine::Steal(Holder worker, int64_t now, int64_t until_us) {
   if (has_trials() || !policy_->backs_up_stragglers() || StealWaitOf(worker) > now) return {};
   const auto theft = stealing_.Next(Seconds(now), DeviceOf(worker));
-  if (!theft) return {};
+  if (!theft || !EndsInTime(*theft, worker, SecondsFor(worker, now, until_us))) return {};
   const Holder victim = worker_of_[static_cast<size_t>(theft->device)];
   stealing_.Forget(theft->device);  // until its next report
   StealWaitOf(worker) = now + kStealWaitMicros;

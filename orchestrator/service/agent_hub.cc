@@ -202,6 +202,7 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const std::optional<std::
     fleet_->AddHost(member.host.get(), {name, hello.devices, hello.threads, hello.metric_processes,
                                         owner.value_or("")});
   }
+  fleet_->HostEnds(name, hello.ends_in_s);
   SendLoose(wire.get(), protocol::AgentWelcome{session_, resumed, conversation.received()});
   const Conversation::Handlers handlers{
       [this, name](const protocol::AgentMessage& m) { Deliver(name, m); },

@@ -86,6 +86,7 @@ void Fleet::TellChanges() {
   for (auto& [number, entry] : runs_) {
     if (!std::exchange(entry.changed, false)) continue;
     entry.view = entry.run->View(now);
+    if (hosts_end_) entry.view.shortest_s = entry.run->shortest_s();
     entry.view.priority = entry.priority;
     entry.view.user = entry.user;
     machine_.RunChanged(entry.view, now);
@@ -210,6 +211,18 @@ AdoptedProcess Fleet::Adopted(const std::string& id, const protocol::HeldProcess
 
 void Fleet::HostIs(const std::string& name, HostNews news) {
   Take([this, name, news] { machine_.HostIs(name, news, MonotonicMicros()); });
+}
+
+void Fleet::HostEnds(const std::string& name, double in_s) {
+  Take([this, name, in_s] {
+    const auto host = hosts_.find(name);
+    if (host == hosts_.end()) return;
+    const bool known = in_s >= 0;
+    hosts_end_ = hosts_end_ || known;
+    host->second.ends_at = known ? WallSeconds() + in_s : 0;
+    const int64_t now = MonotonicMicros();
+    machine_.HostEnds(name, known ? now + static_cast<int64_t>(in_s * 1e6) : 0, now);
+  });
 }
 
 // Runs hear that the processes are lost before the processes and the host are forgotten.

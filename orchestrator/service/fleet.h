@@ -81,6 +81,9 @@ class Fleet {
                  const std::vector<std::string>& staged);
   /// The host's connection or readiness has changed (HostNews).
   void HostIs(const std::string& name, HostNews news);
+  /// The host ends in `in_s` seconds, with all its processes; negative: no end is known. May be
+  /// called again with a better value. AddHost forgets the end.
+  void HostEnds(const std::string& name, double in_s);
   /// Forgets a host that is away or has left, and its processes. Returns false and changes nothing
   /// if one of its workers holds a trial, or if the fleet is in the middle of an event.
   bool ForgetHost(const std::string& name);
@@ -120,8 +123,8 @@ class Fleet {
   /// Work of the runs, and devices that are there.
   NodeDemand Demand() const;
   /// Worker and host resources as the REST interface shows them. Hosts have "id", "state",
-  /// "devices" and "staged" (fingerprints of the checkpoints that are known to be in the memory of
-  /// a host other than the service's own).
+  /// "devices", "ends_at" (seconds since 1970, null if no end is known) and "staged" (fingerprints
+  /// of the checkpoints that are known to be in the memory of a host other than the service's own).
   Json Workers() const;
   Json Hosts() const;
 
@@ -134,8 +137,9 @@ class Fleet {
  private:
   struct HostEntry {
     Host* host = nullptr;
-    int threads = 0;    // HostInfo
-    std::string owner;  // HostInfo
+    int threads = 0;     // HostInfo
+    std::string owner;   // HostInfo
+    double ends_at = 0;  // when it ends, in seconds since 1970; 0: no end is known
   };
   struct RunEntry {
     std::shared_ptr<Evaluation> run;
@@ -192,6 +196,7 @@ class Fleet {
   void Do(const order::Follow& order);
   void Do(const order::Revoke& order);
   void Do(const order::TakeBack& order);
+  void Do(const order::HandBack& order);
   void Do(const order::TakeStalled& order);
   void Do(const order::TakeJobsBack& order);
   void Do(const order::LeaseTrial& order);
@@ -234,6 +239,7 @@ class Fleet {
   std::map<std::string, StagedCheckpoint> kept_;  // staged by runs that are over, by fingerprint
   std::deque<std::function<void()>> waiting_;     // events that came while orders were carried out
   std::function<void()> stopped_;
+  bool hosts_end_ = false;  // the end of some host is or was known
   bool settling_ = false;
   bool stopping_ = false;
   bool woken_ = false;  // a turn of the loop will call Settle

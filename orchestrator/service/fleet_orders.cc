@@ -131,10 +131,21 @@ void Fleet::Do(const order::TakeBack& order) {
   if (entry == nullptr) return;
   entry->changed = true;
   Guard(entry, order.worker, [&] {
-    entry->run->TakeBack(order.worker, order.held);
+    entry->run->TakeBack(order.worker, order.held, order.why);
     return true;
   });
   TakeRevoked(entry);
+}
+
+void Fleet::Do(const order::HandBack& order) {
+  RunEntry* entry = Find(order.held.run);
+  if (entry == nullptr) return;
+  entry->changed = true;
+  Guard(entry, order.worker, [&] {
+    for (const protocol::Shorten& shorten : entry->run->HandBack(order.worker, order.held))
+      Send(order.worker, shorten);
+    return true;
+  });
 }
 
 void Fleet::Do(const order::TakeStalled& order) {
@@ -180,8 +191,8 @@ const Json& Fleet::EngineOf(const std::string& worker) const {
 void Fleet::Do(const order::LeaseTrial& order) {
   RunEntry* entry = Find(order.run);
   const bool given = entry != nullptr && Guard(entry, order.worker, [&] {
-                       const auto lease =
-                           entry->run->LeaseTrial(order.worker, EngineOf(order.worker));
+                       const auto lease = entry->run->LeaseTrial(
+                           order.worker, EngineOf(order.worker), order.until_us);
                        return lease && Give(entry, order.worker, *lease);
                      });
   if (!given) machine_.Answered(answer::NothingToLease{order.worker, order.run}, MonotonicMicros());
@@ -192,7 +203,7 @@ void Fleet::Do(const order::Steal& order) {
   const bool stolen =
       entry != nullptr && Guard(entry, order.worker, [&] {
         const Evaluation::StealOutcome outcome =
-            entry->run->Steal(order.worker, EngineOf(order.worker));
+            entry->run->Steal(order.worker, EngineOf(order.worker), order.until_us);
         if (outcome.backup) return Give(entry, order.worker, *outcome.backup);
         for (const auto& [victim, shorten] : outcome.shorten) Send(victim, shorten);
         if (outcome.shorten.empty()) return false;
@@ -221,8 +232,9 @@ void Fleet::Do(const order::LeaseJob& order) {
   RunEntry* entry = Find(order.run);
   const bool given =
       entry != nullptr && Guard(entry, order.metric_process, [&] {
-        const auto job = entry->run->LeaseJob(
-            order.metric_process, processes_.at(order.metric_process).isolation, made_by);
+        const auto job = entry->run->LeaseJob(order.metric_process,
+                                              processes_.at(order.metric_process).isolation,
+                                              made_by, order.until_us);
         if (!job) return false;
         Send(order.metric_process, *job);
         entry->changed = true;

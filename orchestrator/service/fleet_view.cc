@@ -133,9 +133,12 @@ Json Fleet::Hosts() const {
                          {"worker", slot.has_process() ? Json(slot.id) : Json()},
                          {"set_aside", aside ? Json(*aside) : Json()}});
     }
+    const auto known = hosts_.find(name);
+    const double ends_at = known == hosts_.end() ? 0 : known->second.ends_at;
     hosts.push_back({{"id", name},
                      {"state", StateOf(host)},
                      {"devices", std::move(devices)},
+                     {"ends_at", ends_at > 0 ? Json(ends_at) : Json()},
                      {"staged", host.staged}});
   }
   return hosts;

@@ -283,6 +283,7 @@ void Service::PublishNow() {
   view->hosts = Json::array();
   for (Json& host : fleet_->Hosts()) {
     host.update(hub_->About(host["id"]));
+    if (host["ends_at"].is_number()) host["ends_at"] = Rfc3339(host["ends_at"].get<double>());
     if (host["id"] == kLocalHost) {
       host["staged"] = Json::array();
       for (const Json& one : staged_) host["staged"].push_back(one["fingerprint"]);

@@ -60,6 +60,15 @@ function strip(host, worker, seconds) {
     'aria-label': `${worker.device}, last ${ago(seconds)}: now ${worker.state}` }, bars);
 }
 
+/** "ends in 12 min"; '' if no end is known. */
+function ending(host) {
+  if (!host.ends_at || host.state === 'left') return '';
+  const minutes = Math.floor((Date.parse(host.ends_at) - Date.now()) / 60000);
+  if (minutes < 0) return 'its time limit is over';
+  if (minutes < 1) return 'ends in less than a minute';
+  return minutes < 120 ? `ends in ${minutes} min` : `ends in ${Math.floor(minutes / 60)} h`;
+}
+
 const ago = (seconds) => (seconds < kStripSeconds ? `${seconds} s` : '2 min');
 
 function holds(worker) {
@@ -168,7 +177,9 @@ class FleetView {
       const node = known.get(host.id) ?? el('section', { 'data-host': host.id, 'aria-label': `Host ${host.id}` }, el('div', { class: 'head-row' }), el('div', { class: 'cards' }));
       const [head, cards] = node.children;
       const { total, free } = host.shared_memory;
-      show(head, [host.state, total, free], () => [el('h2', {}, `Host ${host.id} `, badge(host.state)),
+      const ends = ending(host);
+      show(head, [host.state, total, free, ends], () => [el('h2', {}, `Host ${host.id} `, badge(host.state)),
+        ends ? el('span', { class: 'muted small' }, ends) : null,
         host.state === 'left' ? null : el('span', { class: 'muted small' }, `shared memory: ${bytes(total - free)} of ${bytes(total)} used${total > 0 ? ` (${percent((total - free) / total)})` : ''}`)]);
       const old = new Map([...cards.children].map((card) => [card.dataset.device, card]));
       const made = host.devices.map((device) => {

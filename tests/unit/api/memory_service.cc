@@ -227,6 +227,7 @@ std::shared_ptr<ServiceView> MemoryService::MakeView() const {
                   {"version", "0.1.0"},
                   {"pid", 4710},
                   {"devices", {{{"id", "cpu:0"}, {"worker", "w0"}, {"set_aside", nullptr}}}},
+                  {"ends_at", nullptr},
                   {"staged", {"ab"}},
                   {"shared_memory", {{"total", 1000}, {"free", 500}}}}};
   view->refused = {{{"name", "node7"},

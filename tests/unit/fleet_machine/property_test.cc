@@ -146,6 +146,7 @@ class Episode {
     const std::string host = hosts_[static_cast<size_t>(Below(static_cast<int>(hosts_.size())))];
     const auto& at = fleet_.machine.hosts().at(host);
     if (at.left || (!at.here && OneIn(3))) return fleet_.AgentAnew(host, !at.left && OneIn(2));
+    if (OneIn(4)) return fleet_.HostEnds(host, OneIn(4) ? -1 : Below(400));
     if (!at.here) return fleet_.HostIs(host, HostNews::kBack);
     if (OneIn(4)) return fleet_.AgentAnew(host, OneIn(2));
     if (OneIn(6) && host != "local") return fleet_.HostIs(host, HostNews::kLeaving);
@@ -207,7 +208,7 @@ class Episode {
   void Calm() {
     for (const std::string& host : hosts_) {
       const auto& at = fleet_.machine.hosts().at(host);
-      if (!at.here || at.leaving) fleet_.AgentAnew(host, !at.left && OneIn(2));
+      if (!at.here || at.leaving || at.ends_us != 0) fleet_.AgentAnew(host, !at.left && OneIn(2));
     }
     std::vector<int64_t> waiting;
     for (auto& [number, run] : fleet_.runs) waiting.push_back(number);

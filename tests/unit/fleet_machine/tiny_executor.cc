@@ -112,10 +112,20 @@ struct TinyFleet::Carry {
                        order.held.attempt);
     TinyRun* run = Of(order.held.run);
     if (run == nullptr || run->view.ending) return;
-    EXPECT_TRUE(
-        run->machine.TrialGivenBack(NumberOf(order.worker), order.held.trial, order.held.attempt));
-    fleet->machine.Answered(answer::Revoked{order.worker, order.held}, fleet->now);
+    // Its counterpart may have ended it a moment ago
+    if (run->machine.TrialGivenBack(NumberOf(order.worker), order.held.trial, order.held.attempt))
+      fleet->machine.Answered(answer::Revoked{order.worker, order.held}, fleet->now);
+    fleet->Revocations(run);
     fleet->Changed(order.held.run);
+  }
+  void operator()(const order::HandBack& order) {
+    text = fmt::format("hand back {} {}.{}.{}", order.worker, order.held.run, order.held.trial,
+                       order.held.attempt);
+    TinyRun* run = Of(order.held.run);
+    if (run == nullptr || run->view.ending) return;
+    for (const ShortenOrder& of : run->machine.HandBack(NumberOf(order.worker), order.held.trial,
+                                                        order.held.attempt, fleet->now))
+      Shorten(order.held.run, of);
   }
   void operator()(const order::TakeStalled& order) {
     text = fmt::format("stalled {} {}", order.worker, order.run);
@@ -160,7 +170,8 @@ struct TinyFleet::Carry {
     TinyRun* run = Of(order.run);
     const bool has = run != nullptr && !run->view.ending && run->view.planned;
     const auto lease =
-        has ? run->machine.LeaseTrial(NumberOf(order.worker), fleet->now) : std::nullopt;
+        has ? run->machine.LeaseTrial(NumberOf(order.worker), fleet->now, order.until_us)
+            : std::nullopt;
     if (lease) return Give(order.worker, run, *lease);
     fleet->machine.Answered(answer::NothingToLease{order.worker, order.run}, fleet->now);
   }
@@ -169,21 +180,23 @@ struct TinyFleet::Carry {
     TinyRun* run = Of(order.run);
     const bool has = run != nullptr && !run->view.ending && run->view.planned;
     const auto shorten =
-        has ? run->machine.Steal(NumberOf(order.worker), fleet->now) : std::vector<ShortenOrder>();
+        has ? run->machine.Steal(NumberOf(order.worker), fleet->now, order.until_us)
+            : std::vector<ShortenOrder>();
     for (const ShortenOrder& of : shorten) Shorten(order.run, of);
     if (!shorten.empty()) {
       ++fleet->stolen;
       return fleet->machine.Answered(answer::Stolen{order.worker, order.run}, fleet->now);
     }
     const auto backup =
-        has ? run->machine.LeaseBackup(NumberOf(order.worker), fleet->now) : std::nullopt;
+        has ? run->machine.LeaseBackup(NumberOf(order.worker), fleet->now, order.until_us)
+            : std::nullopt;
     if (backup) {
       ++fleet->backups;
       return Give(order.worker, run, *backup);
     }
     fleet->machine.Answered(answer::NothingToLease{order.worker, order.run}, fleet->now);
   }
-  // The victim has begun at most the first document of a slice.
+  // The victim gives back what it has not begun.
   void Shorten(int64_t number, const ShortenOrder& of) {
     TinyProcess* victim = To(NameOf(of.worker));
     if (victim == nullptr) return;
@@ -193,7 +206,9 @@ struct TinyFleet::Carry {
       auto& slices = lease->second.trial.slices;
       for (size_t s = lease->second.next; s < slices.size(); ++s) {
         if (slices[s].task != of.task || slices[s].documents.first != of.first) continue;
-        slices[s].documents.end = std::max(of.end, of.first + 1);
+        const int64_t begun = s == lease->second.next ? lease->second.begun : 1;
+        slices[s].documents.end =
+            std::min(slices[s].documents.end, std::max(of.end, of.first + begun));
         fleet->Send(victim, [fleet, number, of, end = slices[s].documents.end] {
           const auto run = fleet->runs.find(number);
           if (run == fleet->runs.end() || run->second.view.ending) return;
@@ -221,7 +236,8 @@ struct TinyFleet::Carry {
       };
     }
     const bool has = run != nullptr && !run->view.ending && run->view.planned;
-    const auto job = has ? run->machine.LeaseJob(NumberOf(order.metric_process), fleet->now, fits)
+    const auto job = has ? run->machine.LeaseJob(NumberOf(order.metric_process), fleet->now, fits,
+                                                 order.until_us)
                          : std::nullopt;
     if (!job || process == nullptr) {
       return fleet->machine.Answered(answer::NothingToLease{order.metric_process, order.run},

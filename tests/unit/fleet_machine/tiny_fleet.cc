@@ -62,6 +62,8 @@ RunView TinyFleet::ViewOf(TinyRun* run) {
   view.wants_metric_processes = goes_on && view.planned && of.jobs().queued() > 0;
   view.open_s.reset();
   if (view.planned) view.open_s = of.open_s();
+  view.shortest_s.reset();
+  if (view.planned) view.shortest_s = of.shortest_s();
   return view;
 }
 

@@ -60,6 +60,7 @@ struct TinyProcess {
     TrialLease trial;
     size_t next = 0;    ///< the slice that ends next
     int64_t since = 0;  ///< when its first document went into the engine
+    int64_t begun = 1;  ///< documents of the slice `next` that are begun
   };
   std::map<HeldTrial, Lease> leases;
   std::deque<std::pair<int64_t, MetricJob>> jobs;
@@ -96,6 +97,8 @@ class TinyFleet {
   /// The host's agent begins anew: with its processes, which hold nothing then, or without them.
   void AgentAnew(const std::string& name, bool with_processes);
   void HostIs(const std::string& name, HostNews news);
+  /// The host ends in so many seconds; negative: no end is known.
+  void HostEnds(const std::string& name, double in_s);
   TinyRun& AddRun(RunView view, std::vector<MachineTask> tasks = {{"t", 8}}, bool staged = true,
                   int attempts_max = 3);
   void Changed(int64_t run);

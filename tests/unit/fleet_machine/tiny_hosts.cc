@@ -63,6 +63,11 @@ void TinyFleet::HostIs(const std::string& name, HostNews news) {
   Settle();
 }
 
+void TinyFleet::HostEnds(const std::string& name, double in_s) {
+  machine.HostEnds(name, in_s < 0 ? 0 : now + static_cast<int64_t>(in_s * 1e6), now);
+  Settle();
+}
+
 // ---- steps of processes
 
 void TinyFleet::Hello(TinyProcess* process) {
@@ -118,6 +123,7 @@ void TinyFleet::EndSlice(TinyProcess* process) {
     });
     ++lease.next;
     lease.since = now;
+    lease.begun = 1;
   }
   if (lease.next < lease.trial.slices.size()) return;
   Send(process, [this, id = process->id, held = held] { OnTrialEnd(id, held, false, true); });

@@ -762,5 +762,57 @@ TEST(RunMachine, WhatIsMeasuredCorrectsWhatIsExpected) {
   EXPECT_DOUBLE_EQ(machine.estimate(0).request_s, 9) << "before it ends";
 }
 
+// ---- workers whose hosts end
+
+int64_t DocumentsOf(const TrialLease& lease) {
+  int64_t documents = 0;
+  for (const LeasedSlice& slice : lease.slices) documents += slice.documents.size();
+  return documents;
+}
+
+TEST(RunMachine, ATrialEndsBeforeTheHost) {
+  RunMachine machine = Planned({{"t", 1000}});
+  EXPECT_EQ(DocumentsOf(*machine.LeaseTrial("w"_p, 0)), 15);
+  EXPECT_EQ(DocumentsOf(*machine.LeaseTrial("soon"_p, 0, 5'000'000)), 4);
+  EXPECT_FALSE(machine.LeaseTrial("soon"_p, 0, 5'000'000)) << "after the four that it holds";
+  EXPECT_FALSE(machine.LeaseTrial("late"_p, 0, 1'000'000));
+  EXPECT_FALSE(machine.LeaseTrial("late"_p, 2'000'000, 1'000'000));
+  EXPECT_DOUBLE_EQ(*machine.shortest_s(), 1.01);
+}
+
+TEST(RunMachine, ATrialThatCameBackGoesToAWorkerWithTimeForIt) {
+  RunMachine machine = Planned({{"t", 60}});
+  const TrialLease lease = *machine.LeaseTrial("w"_p, 0);
+  ASSERT_GT(DocumentsOf(lease), 2);
+  machine.TrialGivenBack("w"_p, lease.trial, lease.attempt);
+  const TrialLease other = *machine.LeaseTrial("soon"_p, 0, 3'000'000);
+  EXPECT_NE(other.trial, lease.trial);
+  EXPECT_EQ(DocumentsOf(other), 2);
+  EXPECT_EQ(machine.LeaseTrial("w"_p, 0, 900'000'000)->trial, lease.trial);
+}
+
+TEST(RunMachine, WhatIsHandedBackIsOpenAgain) {
+  RunMachine machine = Planned({{"t", 60}}, 1);
+  const TrialLease lease = *machine.LeaseTrial("w"_p, 0);
+  ASSERT_EQ(DocumentsOf(lease), 7);
+  EXPECT_TRUE(machine.HandBack("other"_p, lease.trial, lease.attempt, 0).empty());
+  const auto orders = machine.HandBack("w"_p, lease.trial, lease.attempt, 0);
+  ASSERT_EQ(orders.size(), 1u);
+  EXPECT_EQ(orders[0].end, lease.slices[0].documents.first + 1);
+  const double open_s = machine.open_s();
+  EXPECT_TRUE(machine.Shortened("w"_p, lease.trial, lease.attempt, 0, orders[0].first, 3));
+  EXPECT_DOUBLE_EQ(machine.open_s(), open_s + 4);
+  EXPECT_TRUE(machine.SliceReported("w"_p, lease.trial, lease.attempt, 0, {0, 3}));
+  EXPECT_TRUE(machine.TrialDone("w"_p, lease.trial, lease.attempt));
+}
+
+TEST(RunMachine, AJobEndsBeforeTheHost) {
+  RunMachine machine = Judged(2);
+  machine.MeasuredScoring(0, 100, 100 * 20.0);
+  machine.MeasuredScoring(1, 100, 100 * 20.0);
+  EXPECT_FALSE(machine.LeaseJob("m"_p, 0, {}, 25'000'000));
+  EXPECT_TRUE(machine.LeaseJob("m"_p, 0, {}, 35'000'000));
+}
+
 }  // namespace
 }  // namespace evald

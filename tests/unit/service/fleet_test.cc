@@ -657,5 +657,38 @@ TEST_F(FleetStallTest, AWorkerWhoseLoadDoesNotComeOnIsKilledAndItsDeviceIsNotAtF
   }
 }
 
+// The host is there for four seconds. Its worker hands back after three, and ends nothing.
+TEST_F(FleetTest, BeforeAHostEndsItsWorkerIsToldToHandBackAndIsRevoked) {
+  const auto run = AddRun(0);
+  fleet_.HostEnds(kLocalHost, 4);
+  EXPECT_NEAR(fleet_.Hosts()[0]["ends_at"].get<double>(), WallSeconds() + 4, 1);
+  PlanBoth();
+  host_.Says("w0", protocol::Want{1});
+  ASSERT_EQ(host_.Sent<protocol::Lease>().size(), 1u);
+  const protocol::Lease lease = host_.Sent<protocol::Lease>()[0];
+  const int64_t begin_us = MonotonicMicros();
+  const auto tick_until = [&](int64_t at_us) {
+    Until([&] {
+      fleet_.Tick();
+      return MonotonicMicros() - begin_us > at_us;
+    });
+  };
+  tick_until(2'500'000);
+  EXPECT_TRUE(host_.Sent<protocol::Shorten>().empty());
+  tick_until(3'950'000);
+  const auto shorten = host_.Sent<protocol::Shorten>();
+  ASSERT_EQ(shorten.size(), lease.slices.size());
+  EXPECT_EQ(shorten[0].trial, lease.trial);
+  EXPECT_EQ(shorten[0].end, lease.slices[0].first + 1);
+  ASSERT_EQ(host_.Sent<protocol::Revoke>().size(), 1u);
+  EXPECT_EQ(host_.Sent<protocol::Revoke>()[0].trial, lease.trial);
+  EXPECT_EQ(Worker()["trials"], 0);
+  host_.Ends("w0", {0, 9, ""});
+  EXPECT_FALSE(run->ending());
+  EXPECT_EQ(Worker()["restarts"], 0);
+  fleet_.HostEnds(kLocalHost, -1);
+  EXPECT_TRUE(fleet_.Hosts()[0]["ends_at"].is_null());
+}
+
 }  // namespace
 }  // namespace evald
