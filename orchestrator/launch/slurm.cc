@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "base/clock.h"
 #include "base/last_lines.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -105,7 +106,7 @@ std::vector<ListedJob> SlurmLauncher::List() {
   call.environment["SLURM_TIME_FORMAT"] = "%s";
   const ProgramResult result = RunProgram(call);
   if (result.status != 0) ThrowFailed("squeue", result);
-  return slurm::ParseList(result.output, settings_.prefix);
+  return slurm::ParseList(result.output, settings_.prefix, WallSeconds());
 }
 
 void SlurmLauncher::Stop(const NodeJob& job) {

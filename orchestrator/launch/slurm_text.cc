@@ -56,7 +56,7 @@ ListedJob::State StateOf(std::string_view word) {
   return ListedJob::State::kOver;
 }
 
-std::vector<ListedJob> ParseList(std::string_view output, std::string_view prefix) {
+std::vector<ListedJob> ParseList(std::string_view output, std::string_view prefix, double now) {
   std::vector<ListedJob> jobs;
   for (const std::string& line : Split(output, '\n')) {
     const std::vector<std::string> fields = FieldsOf(line);
@@ -70,7 +70,8 @@ std::vector<ListedJob> ParseList(std::string_view output, std::string_view prefi
     job.word = fields[2];
     if (job.state != ListedJob::State::kPending) job.node = fields[3];
     job.starts_at = TimeOf(fields[4]);
-    job.ends_at = TimeOf(fields[5]);
+    const double left_s = SecondsOf(fields[5]);
+    if (job.state == ListedJob::State::kRunning && left_s >= 0) job.ends_at = now + left_s;
     if (fields[6] != "None") job.reason = fields[6];
     jobs.push_back(std::move(job));
   }

@@ -10,12 +10,13 @@ namespace evald::slurm {
 
 /// The format in which squeue is asked for jobs. With SLURM_TIME_FORMAT=%s its times are seconds
 /// since 1970.
-inline constexpr const char* kListFormat = "%i|%j|%T|%N|%S|%e|%r";
+inline constexpr const char* kListFormat = "%i|%j|%T|%N|%S|%L|%r";
 
-/// Jobs of squeue's output in kListFormat (squeue(1)) whose names begin with `prefix`. Lines of
-/// other jobs are left out, whatever they hold. Throws Error(kInfrastructure) for a line of such a
-/// job that is not of this form.
-std::vector<ListedJob> ParseList(std::string_view output, std::string_view prefix);
+/// Jobs of squeue's output in kListFormat (squeue(1)) whose names begin with `prefix`. `now`
+/// (seconds since 1970, of this host) is when the output came: a job's end is told by the time that
+/// it has left, since Slurm's clock may differ. Lines of other jobs are left out, whatever they
+/// hold. Throws Error(kInfrastructure) for a line of such a job that is not of this form.
+std::vector<ListedJob> ParseList(std::string_view output, std::string_view prefix, double now);
 
 /// The state behind squeue's word, "RUNNING".
 ListedJob::State StateOf(std::string_view word);

@@ -65,7 +65,7 @@ NodeHost Fleet::NodeHostOf(const std::string& name) const {
   const FleetMachine::Host& host = found->second;
   int usable = 0;
   std::string aside;
-  NodeHost node{.connected = host.here, .leaving = host.leaving || host.left};
+  NodeHost node{.connected = host.here, .leaving = host.leaving || host.left || host.ending};
   for (const size_t i : host.workers) {
     const WorkerSlot& slot = machine_.workers()[i];
     if (slot.device.empty()) continue;

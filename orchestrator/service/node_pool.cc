@@ -18,6 +18,8 @@ namespace {
 
 using OrderKind = LaunchMachine::Order::Kind;
 
+constexpr double kTellEnds_s = 5;
+
 }  // namespace
 
 NodePool::NodePool(NodePoolOptions options, Support support, Records records,
@@ -55,6 +57,7 @@ void NodePool::Tick(const NodeDemand& demand) {
   }
   machine_.Tick(demand, Now());
   Carry();
+  TellEnds();
   const std::vector<std::string> problems = machine_.Problems(now_);
   for (const std::string& problem : problems) {
     if (std::find(told_.begin(), told_.end(), problem) == told_.end())
@@ -62,6 +65,16 @@ void NodePool::Tick(const NodeDemand& demand) {
   }
   told_ = problems;
   CheckStopped();
+}
+
+// An agent that comes anew may not know its end, so the fleet is told again and again.
+void NodePool::TellEnds() {
+  if (now_ - ends_told_at_ < kTellEnds_s) return;
+  ends_told_at_ = now_;
+  for (const auto& [number, job] : machine_.jobs()) {
+    if (job.host.connected && job.listed.ends_at > 0)
+      support_.fleet->HostEnds(HostOf(job.record), job.listed.ends_at - now_);
+  }
 }
 
 void NodePool::StopAll(double patience_s, std::function<void()> done) {

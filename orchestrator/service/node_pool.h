@@ -94,13 +94,15 @@ class NodePool {
   void ReadLog(const NodeJob& job);
   void Save(const NodeJob& job, std::function<void()> done);
   void CheckStopped();
+  void TellEnds();
 
   NodePoolOptions options_;
   Support support_;
   Records records_;
   LaunchMachine machine_;
   double now_ = 0;
-  int telling_ = 0;  // calls of Launcher::Stop under way
+  double ends_told_at_ = 0;  // when the fleet was last told of all hosts' ends
+  int telling_ = 0;          // calls of Launcher::Stop under way
   double stop_until_ = 0;
   std::function<void()> stopped_;
   std::vector<std::string> told_;  // problems that the log has

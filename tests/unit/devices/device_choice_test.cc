@@ -106,8 +106,9 @@ TEST(DeviceChoice, WhatIsWrongIsSaid) {
   EXPECT_THAT(WrongWithDevices({}), HasSubstr("found an empty list, expected auto"));
   for (const char* bad : {"gpu:0", "cuda:0", "cuda:", "cuda:GPU-a/../b", "cuda:GPU-a+",
                           "cuda:GPU-a+b", "cpu:", "cpu:x", "cpu:-1", "cpu:12345", "", "AUTO"}) {
-    EXPECT_THAT(WrongWithDevices({bad}),
-                HasSubstr("expected auto, cuda:all, cuda:<uuid>, cuda:<uuid>+<uuid> or cpu:"))
+    EXPECT_THAT(
+        WrongWithDevices({bad}),
+        HasSubstr("expected auto, cuda:all, cuda:<uuid>, cuda:<uuid>+<uuid>, cpu:<number> or none"))
         << bad;
   }
   EXPECT_THAT(WrongWithDevices({"auto", "cpu:0"}), HasSubstr("'auto' stands alone"));

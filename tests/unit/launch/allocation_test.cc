@@ -49,10 +49,9 @@ TEST(Allocation, AShellOfSallocMayRunElsewhere) {
 }
 
 TEST(Allocation, SeveralTasksOfSrunWouldEachEvaluateAll) {
-  EXPECT_THAT(
-      CaughtText([] { Here({{"SLURM_JOB_ID", "1"}, {"SLURM_STEP_NUM_TASKS", "4"}}); },
-                 ErrorKind::kUsage),
-      HasSubstr("srun starts this command 4 times"));
+  EXPECT_THAT(CaughtText([] { Here({{"SLURM_JOB_ID", "1"}, {"SLURM_STEP_NUM_TASKS", "4"}}); },
+                         ErrorKind::kUsage),
+              HasSubstr("srun starts this command 4 times"));
 }
 
 TEST(Allocation, TheStepHasAnAgentOnEachNodeAndNoSecret) {

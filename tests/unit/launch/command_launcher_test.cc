@@ -16,7 +16,9 @@ using Outcome = SubmitAnswer::Outcome;
 std::vector<std::string> Shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
 
 SubmitAnswer Start(const std::string& script) {
-  CommandLauncher launcher({.prefix = "e-", .start = Shell(script), .evald = "/opt/evald",
+  CommandLauncher launcher({.prefix = "e-",
+                            .start = Shell(script),
+                            .evald = "/opt/evald",
                             .agent = {"--devices", "cpu:0,cpu:1"}});
   NodeJob job;
   job.name = "e-1";
@@ -62,8 +64,9 @@ TEST(CommandLauncher, AListOfAnotherFormIsNamedByItsLine) {
                       ErrorKind::kInfrastructure);
   };
   EXPECT_THAT(wrong("\nJOB STATE\n"), HasSubstr("line 2 of 'list'"));
-  EXPECT_THAT(wrong(R"({"name": "e-1", "job": "1", "state": "R"})"),
-              HasSubstr("line 1 of 'list': key 'state': found 'R', expected pending, running or over"));
+  EXPECT_THAT(
+      wrong(R"({"name": "e-1", "job": "1", "state": "R"})"),
+      HasSubstr("line 1 of 'list': key 'state': found 'R', expected pending, running or over"));
   EXPECT_THAT(wrong(R"({"name": "e-1", "state": "over"})"), HasSubstr("key 'job'"));
   EXPECT_THAT(wrong(R"({"name": "e-1", "job": 7, "state": "over"})"), HasSubstr("key 'job'"));
 }

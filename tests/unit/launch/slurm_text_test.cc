@@ -16,25 +16,26 @@ using Outcome = SubmitAnswer::Outcome;
 
 TEST(SlurmText, AListHasThisServicesJobs) {
   const std::vector<ListedJob> jobs = ParseList(
-      "1|evald-ab-1|RUNNING|n1|1795781777|1795781837|None\n"
-      "2|evald-ab-2|PENDING||N/A|N/A|Resources\n"
-      "3|another|name|RUNNING|n2|1795781777|1795781837|None\n"
+      "1|evald-ab-1|RUNNING|n1|1795781777|1-00:00:59|None\n"
+      "2|evald-ab-2|PENDING||N/A|2:00:00|Resources\n"
+      "3|another|name|RUNNING|n2|1795781777|59:00|None\n"
       "4|evald-ab-3|CANCELLED by 0|n1|1|2|(reason|with bars)\n"
       "5|evald-cd-3|RUNNING\n",
-      "evald-ab-");
+      "evald-ab-", 1000);
   ASSERT_EQ(jobs.size(), 3u);
   EXPECT_EQ(jobs[0].job, "1");
   EXPECT_EQ(jobs[0].state, ListedJob::State::kRunning);
   EXPECT_EQ(jobs[0].node, "n1");
   EXPECT_EQ(jobs[0].starts_at, 1795781777);
-  EXPECT_EQ(jobs[0].ends_at, 1795781837);
+  EXPECT_EQ(jobs[0].ends_at, 1000 + 86400 + 59);  // by this host's clock
   EXPECT_EQ(jobs[0].reason, "");
   EXPECT_EQ(jobs[1].state, ListedJob::State::kPending);
   EXPECT_EQ(jobs[1].reason, "Resources");
   EXPECT_EQ(jobs[1].starts_at, 0);
+  EXPECT_EQ(jobs[1].ends_at, 0);
   EXPECT_EQ(jobs[2].state, ListedJob::State::kOver);
   EXPECT_EQ(jobs[2].reason, "(reason|with bars)");
-  EXPECT_THAT(CaughtText([] { ParseList("1|evald-ab-1|RUNNING|n1\n", "evald-ab-"); }),
+  EXPECT_THAT(CaughtText([] { ParseList("1|evald-ab-1|RUNNING|n1\n", "evald-ab-", 0); }),
               HasSubstr("expected 7 fields"));
 }
 
