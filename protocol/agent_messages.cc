@@ -23,6 +23,10 @@ void Members(V& v, AgentHello& m) {
   v("devices", m.devices);
   v("threads", m.threads);
   v("metric_processes", m.metric_processes);
+  v.Optional("peer_port", m.peer_port);
+  v.Optional("peer_host", m.peer_host);
+  v.Optional("peer_authority", m.peer_authority);
+  v.Optional("peer_secret", m.peer_secret);
 }
 
 template <typename V>

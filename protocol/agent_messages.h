@@ -31,6 +31,11 @@ struct AgentHello {  ///< the agent's first message
   std::vector<std::string> devices;
   int threads = 0;  ///< for each worker; 0: the orchestrator's number
   int metric_processes = 0;
+  /// Where other agents may fetch the checkpoints that are staged here. Port 0: nowhere.
+  int peer_port = 0;
+  std::string peer_host;       ///< an IP address or a name
+  std::string peer_authority;  ///< of the listener's certificate: PEM
+  std::string peer_secret;     ///< the orchestrator makes tokens for the listener from it
 };
 struct AgentWelcome {
   std::string session;    ///< new each time the orchestrator starts

@@ -21,6 +21,7 @@ inline constexpr size_t kPathBytesMax = 4096;
 inline constexpr size_t kTextBytesMax = 4096;  ///< of texts for people: a longer text is cut
 /// Bytes of an EngineInfo, a load's report, a description of isolation
 inline constexpr size_t kEngineBytesMax = 64 * 1024;
+inline constexpr size_t kAuthorityBytesMax = 16 * 1024;  ///< of a certificate in PEM
 inline constexpr size_t kSpanBytesMax = 16 * 1024;  ///< of a span's args
 inline constexpr size_t kDevicesMax = 128;          ///< of one host
 inline constexpr int kMetricProcessesMax = 512;     ///< of one host

@@ -30,6 +30,9 @@ class Dialer {
   using Done = std::function<void(std::shared_ptr<Wire> wire, const std::string& why)>;
   void Dial(Done done);
 
+  /// The address of this host in the last connection over TCP: others probably reach this host
+  /// under it. "" before the first one.
+  const std::string& local_address() const;
   /// The address, for people.
   const std::string& name() const { return name_; }
 

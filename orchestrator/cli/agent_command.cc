@@ -29,6 +29,7 @@ struct AgentFlags {
   uint64_t staging_keep = 0;
   std::string sandbox = "{}";
   std::string task_code = "{}";
+  std::string peer_listen, peer_host;
   double linger_s = 600;
   std::string socket, config_id, judge_cache;  // for the agent that `evald serve` starts
 };
@@ -85,6 +86,8 @@ AgentOptions OptionsOf(const Common& common, const AgentFlags& flags) {
   options.task_code = TaskCodeFromJson(ParseJson(flags.task_code, "--task-code"), "--task-code");
   options.judge_cache =
       flags.judge_cache.empty() ? options.root / "judge" : std::filesystem::path(flags.judge_cache);
+  options.peer_listen = flags.peer_listen;
+  options.peer_host = flags.peer_host;
   options.config_id = flags.config_id;
   options.linger_s = flags.linger_s;
   return options;
@@ -164,6 +167,15 @@ void AddAgent(Command app, const Common* common, Action* action) {
                  "How Python code of task files is run, in JSON: {\"allowed\": \"allow\", "
                  "\"python\": \"/venv/bin/python\"} (docs/task-code.md)")
       .Metavar("JSON");
+  command
+      .AddOption("--peer-listen", &flags->peer_listen,
+                 "Where other agents fetch checkpoints from this host: an IP address and a port, or "
+                 "off; default: all addresses, any port (docs/staging.md)")
+      .Metavar("HOST:PORT");
+  command
+      .AddOption("--peer-host", &flags->peer_host,
+                 "What other agents call this host; default: its address towards the service")
+      .Metavar("NAME");
   command
       .AddOption("--linger", &flags->linger_s,
                  "Seconds without a service after which workers end; default 600")
