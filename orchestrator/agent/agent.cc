@@ -92,7 +92,7 @@ class Agent::Impl {
     if (options_.peer_listen == "off") return;
     try {
       listener_.emplace(PeerListenerOptions{options_.peer_listen, options_.peer_host,
-                                            options_.root / "peer"},
+                                            options_.peer_rate, options_.root / "peer"},
                         shelf_);
     } catch (const Error& e) {
       if (!options_.peer_listen.empty()) throw;

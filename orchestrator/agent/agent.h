@@ -29,7 +29,8 @@ struct AgentOptions {
   /// Where other agents fetch checkpoints from this host: "" for all addresses and any port, "off"
   /// for nowhere, or an IP address and a port (peer_listener.h)
   std::string peer_listen;
-  std::string peer_host;  ///< how others call this host; "": as it is seen by the orchestrator
+  uint64_t peer_rate = 0;  ///< bytes a second that this host gives to others; 0: no limit
+  std::string peer_host;   ///< how others call this host; "": as it is seen by the orchestrator
   std::string config_id;  ///< identifies the agent's command line; told to the orchestrator
   /// Without an orchestrator for so long, processes end; on its own host the agent ends, too
   double linger_s = 600;

@@ -119,6 +119,7 @@ PeerListener::PeerListener(const PeerListenerOptions& options, std::shared_ptr<C
   server.certificate = certificates.certificate;
   server.key = certificates.key;
   server.request.body_bytes_max = 0;
+  server.file_bytes_per_second = options.bytes_per_second;
   server.tokens.AddChanging(
       [shelf = shelf_, secret = secret_](const http::TokenHash& hash) {
         std::optional<http::Principal> holder;

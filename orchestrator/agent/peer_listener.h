@@ -14,7 +14,8 @@ struct PeerListenerOptions {
   /// all addresses, and any port
   std::string listen;
   std::string host;              ///< what others call this host, if that is none of its addresses
-  std::filesystem::path folder;  ///< for its certificates
+  uint64_t bytes_per_second = 0;  ///< of what it gives to all together; 0: no limit
+  std::filesystem::path folder;   ///< for its certificates
 };
 
 /// An HTTPS server from which other agents fetch the checkpoints on this host:

@@ -30,6 +30,7 @@ struct AgentFlags {
   std::string sandbox = "{}";
   std::string task_code = "{}";
   std::string peer_listen, peer_host;
+  uint64_t peer_rate = 0;
   double linger_s = 600;
   std::string socket, config_id, judge_cache;  // for the agent that `evald serve` starts
 };
@@ -88,6 +89,7 @@ AgentOptions OptionsOf(const Common& common, const AgentFlags& flags) {
       flags.judge_cache.empty() ? options.root / "judge" : std::filesystem::path(flags.judge_cache);
   options.peer_listen = flags.peer_listen;
   options.peer_host = flags.peer_host;
+  options.peer_rate = flags.peer_rate;
   options.config_id = flags.config_id;
   options.linger_s = flags.linger_s;
   return options;
@@ -176,6 +178,10 @@ void AddAgent(Command app, const Common* common, Action* action) {
       .AddOption("--peer-host", &flags->peer_host,
                  "What other agents call this host; default: its address towards the service")
       .Metavar("NAME");
+  command
+      .AddOption("--peer-rate", &flags->peer_rate,
+                 "Bytes a second that other agents get from this host at most; default: no limit")
+      .Metavar("BYTES");
   command
       .AddOption("--linger", &flags->linger_s,
                  "Seconds without a service after which workers end; default 600")
