@@ -22,7 +22,9 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kFetchConnections = 4;
+constexpr int kServiceConnections = 4;
+// Chunks that come at the same time reach the next agent only when all are whole.
+constexpr int kPeerConnections = 2;
 constexpr useconds_t kWatchMicros = 20'000;
 constexpr useconds_t kNotYetMicros = 20'000;    // before a chunk is asked for again
 constexpr useconds_t kNobodyMicros = 500'000;   // before a source is asked for again
@@ -183,12 +185,13 @@ ChunkFetch::Source ChunkFetch::AskPatiently() {
 void ChunkFetch::FetchFrom(const Source& source) {
   stop_ = false;
   landed_us_ = MonotonicMicros();
+  const int connections = source.is_service() ? kServiceConnections : kPeerConnections;
   {
     const std::lock_guard lock(mutex_);
-    running_ = kFetchConnections;
+    running_ = connections;
   }
   std::vector<std::thread> threads;
-  for (int i = 0; i < kFetchConnections; ++i) threads.emplace_back([&] { Work(source); });
+  for (int i = 0; i < connections; ++i) threads.emplace_back([&] { Work(source); });
   WatchOver(source);
   for (std::thread& thread : threads) thread.join();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));

@@ -162,6 +162,7 @@ http_client::Response FileClient::Fetch(http_client::Request request, Part* part
 std::string FileClient::PutAndGet(const std::string& path, std::string_view body) {
   http_client::Request request = Ask("PUT", path);
   request.body = body;
+  request.headers.emplace_back("Content-Type", "application/json");
   http_client::Response response = client_.Perform(request, http_client::RetryPolicy{}, cancel_);
   ThrowUnlessOk(request, response);
   return std::move(response.body);
