@@ -46,10 +46,10 @@ class Network:
         limit = ["tbf", "rate", f"{mbit}mbit", "burst", "256k", "latency", "100ms"]
         for i, name in enumerate(self.names, 1):
             sh("ip", "netns", "add", name)
-            sh("ip", "link", "add", f"port{i}", "type", "veth", "peer", "name", "link", "netns", name)
+            sh("ip", "link", "add", f"port{i}", "type", "veth", "peer", "name", "uplink", "netns", name)
             sh("ip", "link", "set", f"port{i}", "master", "switch", "up")
-            for command in (["ip", "link", "set", "lo", "up"], ["ip", "address", "add", f"10.77.0.{i}/24", "dev", "link"],
-                            ["ip", "link", "set", "link", "up"], ["tc", "qdisc", "add", "dev", "link", "root", *limit]):
+            for command in (["ip", "link", "set", "lo", "up"], ["ip", "address", "add", f"10.77.0.{i}/24", "dev", "uplink"],
+                            ["ip", "link", "set", "uplink", "up"], ["tc", "qdisc", "add", "dev", "uplink", "root", *limit]):
                 sh("ip", "netns", "exec", name, *command)
             sh("tc", "qdisc", "add", "dev", f"port{i}", "root", *limit)
 

@@ -136,7 +136,7 @@ class Faults(Peers):
         super().setUp()
         self.serve(output_dir="runs-of-the-service")
         self.peers("north", flags=("--peer-rate", 6 * MIB))
-        self.run = self.go("north")
+        self.evaluation = self.go("north")
         self.wait_fetched("north")
 
     def half_way(self, name):
@@ -193,8 +193,13 @@ class Faults(Peers):
         self.daemon.kill()
         self.daemon.communicate()
         self.serve(listen=f"127.0.0.1:{port}", output_dir="runs-of-the-service")
-        self.wait_host("south")
-        self.wait_fetched("south")
+        for name in ("north", "south"):
+            self.wait_host(name)
+        self.call("POST", f"/v1/runs/{self.evaluation['id']}/cancel")
+        self.finished(self.evaluation)
+        self.go("north", "south")
+        found = self.wait_fetched("south")["south"]
+        self.assertNotIn("the service", found, "the next service knows what is staged at north")
         self.assert_same("south")
 
     def test_the_fetching_host_is_killed(self):
