@@ -54,7 +54,8 @@ class Network:
             sh("tc", "qdisc", "add", "dev", f"port{i}", "root", *limit)
 
     def close(self):
-        for name in self.names:
+        for i, name in enumerate(self.names, 1):
+            sh("ip", "link", "delete", f"port{i}")
             sh("ip", "netns", "delete", name)
         sh("ip", "link", "delete", "switch")
 
@@ -97,7 +98,7 @@ class Cluster:
         (self.folder / "serve.yaml").write_text(json.dumps({
             "listen": f"{SERVICE}:8642", "tls": {"certificate": "ca.pem", "key": "key.pem"}, "tokens": "tokens", "state_dir": "state",
             "cache_dir": "cache", "output_dir": "runs", "workers": {"count": 1, "threads": 1}, "metrics": {"processes": 1},
-            "staging": {"root": str(self.folder / "staging")}}))
+            "staging": {"root": str(self.folder / "staging")}, "agent": {"linger_s": 1}}))
         self.start(1, "service.log", self.binaries / "evald", "serve", self.folder / "serve.yaml")
         self.wait("the service", lambda: self.call("GET", "/healthz"))
 
@@ -154,7 +155,7 @@ def measure(arguments, checkpoint, hosts, flags):
             return cluster.measure()
         finally:
             cluster.close()
-            time.sleep(1)  # processes of agents end with them
+            time.sleep(3)  # the service's own agent ends, and processes of agents end with them
             network.close()
             for path in pathlib.Path(name).rglob("*"):  # staged folders are read-only
                 if path.is_dir():

@@ -167,8 +167,7 @@ class Agent::Impl {
     hello.metric_processes = options_.metric_processes;
     if (listener_) {
       hello.peer_port = listener_->port();
-      hello.peer_host =
-          options_.peer_host.empty() ? dialer_.local_address() : options_.peer_host;
+      hello.peer_host = options_.peer_host.empty() ? dialer_.local_address() : options_.peer_host;
       hello.peer_authority = listener_->authority();
       hello.peer_secret = listener_->secret();
     }

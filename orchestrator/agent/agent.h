@@ -31,7 +31,7 @@ struct AgentOptions {
   std::string peer_listen;
   uint64_t peer_rate = 0;  ///< bytes a second that this host gives to others; 0: no limit
   std::string peer_host;   ///< how others call this host; "": as it is seen by the orchestrator
-  std::string config_id;  ///< identifies the agent's command line; told to the orchestrator
+  std::string config_id;   ///< identifies the agent's command line; told to the orchestrator
   /// Without an orchestrator for so long, processes end; on its own host the agent ends, too
   double linger_s = 600;
   /// Called on the loop's thread when an orchestrator has taken the agent for the first time.

@@ -14,12 +14,13 @@ namespace evald {
 
 /// Stages a checkpoint on this host by its fingerprint. A copy that is staged here already is
 /// leased. Otherwise the checkpoint is copied from its own folder, if that is visible here and
-/// holds the same files. Otherwise it is fetched, chunk by chunk, from the orchestrator's staged copy
-/// or from other agents that the orchestrator names, and published. The hashes of all chunks are
-/// known before: they make the fingerprint. Any thread; blocks.
+/// holds the same files. Otherwise it is fetched, chunk by chunk, from the orchestrator's staged
+/// copy or from other agents that the orchestrator names, and published. The hashes of all chunks
+/// are known before: they make the fingerprint. Any thread; blocks.
 class CheckpointFetch {
  public:
-  /// `shelf` gives other agents what is here; it is of the same root. nullptr: nobody gets anything.
+  /// `shelf` gives other agents what is here; it is of the same root. nullptr: nobody gets
+  /// anything.
   CheckpointFetch(OrchestratorAddress address, std::string instance, StagerOptions staging,
                   std::shared_ptr<ChunkShelf> shelf = nullptr);
 

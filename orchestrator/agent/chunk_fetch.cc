@@ -52,8 +52,8 @@ bool AllHashed(const std::vector<HashedFile>& files) {
 
 void WriteWhole(int fd, const std::string& bytes, uint64_t offset, const fs::path& path) {
   for (size_t done = 0; done < bytes.size();) {
-    const ssize_t put = ::pwrite(fd, bytes.data() + done, bytes.size() - done,
-                                 static_cast<off_t>(offset + done));
+    const ssize_t put =
+        ::pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) ThrowErrno(path, "write", errno);
     done += static_cast<size_t>(put);
@@ -161,7 +161,8 @@ ChunkFetch::Source ChunkFetch::Ask(const std::string& current, const std::atomic
     WriteFileAtomic(file, authority);
   }
   const auto url = Field<std::string>(answer, "url", path);
-  return {url, {"", url, Field<std::string>(answer, "token", path), file},
+  return {url,
+          {"", url, Field<std::string>(answer, "token", path), file},
           "/v1/checkpoints/" + options_.fingerprint};
 }
 

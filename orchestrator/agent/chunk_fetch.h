@@ -68,8 +68,7 @@ class ChunkFetch {
   void WatchOver(const Source& source);
   bool ShouldMove(const Source& source);
   void Work(const Source& source);
-  bool Bring(const Source& source, const Chunk& chunk, FileClient* client,
-             std::string* bytes);
+  bool Bring(const Source& source, const Chunk& chunk, FileClient* client, std::string* bytes);
   void Put(const Source& source, const Chunk& chunk, const std::string& bytes);
   void Fail(const Source& source, SourceFault fault, const std::string& why);
   bool Stalled() const;

@@ -32,8 +32,7 @@ class ChunkShelf {
     std::string fingerprint_;
   };
   /// One at a time for each fingerprint. The shelf outlives the result.
-  std::unique_ptr<Filling> Fill(const std::string& fingerprint,
-                                const std::filesystem::path& folder,
+  std::unique_ptr<Filling> Fill(const std::string& fingerprint, const std::filesystem::path& folder,
                                 const std::vector<HashedFile>& files);
 
   /// The fingerprints of all checkpoints that are here or on their way.

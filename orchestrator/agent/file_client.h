@@ -35,7 +35,7 @@ class FileClient {
 
   /// The answer of another agent, which is asked once and soon given up.
   struct PeerAnswer {
-    int status = 0;     ///< 206: `bytes` are there; 0: see `outcome`
+    int status = 0;  ///< 206: `bytes` are there; 0: see `outcome`
     http_client::Outcome outcome = http_client::Outcome::kAnswered;
     std::string bytes;
     std::string why;  ///< for people, unless 206

@@ -23,7 +23,7 @@
 namespace evald {
 namespace {
 
-constexpr int kSecretWords = 8;  // 256 bits
+constexpr int kSecretWords = 8;                             // 256 bits
 constexpr const char* kAllAddresses[] = {"::", "0.0.0.0"};  // the first also takes IPv4
 
 // The host's addresses and name, by which others may call it.
@@ -120,16 +120,15 @@ PeerListener::PeerListener(const PeerListenerOptions& options, std::shared_ptr<C
   server.key = certificates.key;
   server.request.body_bytes_max = 0;
   server.file_bytes_per_second = options.bytes_per_second;
-  server.tokens.AddChanging(
-      [shelf = shelf_, secret = secret_](const http::TokenHash& hash) {
-        std::optional<http::Principal> holder;
-        for (const std::string& fingerprint : shelf->Fingerprints()) {
-          const http::TokenHash of = http::HashOfToken(PeerToken(secret, fingerprint));
-        if (CRYPTO_memcmp(of.data(), hash.data(), hash.size()) == 0)
-            holder = http::Principal{fingerprint, http::Role::kWorker};
-        }
-        return holder;
-      });
+  server.tokens.AddChanging([shelf = shelf_, secret = secret_](const http::TokenHash& hash) {
+    std::optional<http::Principal> holder;
+    for (const std::string& fingerprint : shelf->Fingerprints()) {
+      const http::TokenHash of = http::HashOfToken(PeerToken(secret, fingerprint));
+      if (CRYPTO_memcmp(of.data(), hash.data(), hash.size()) == 0)
+        holder = http::Principal{fingerprint, http::Role::kWorker};
+    }
+    return holder;
+  });
   http::Router router;
   router.Add({"GET", "/v1/checkpoints/{fingerprint}/{file...}", http::Role::kWorker,
               [shelf = shelf_](const auto& request, const http::Responder& answer) {

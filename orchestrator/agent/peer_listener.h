@@ -13,7 +13,7 @@ struct PeerListenerOptions {
   /// "10.0.0.7:0", "[::]:8700": the IP address and port to listen on; port 0 is any free one. "":
   /// all addresses, and any port
   std::string listen;
-  std::string host;              ///< what others call this host, if that is none of its addresses
+  std::string host;               ///< what others call this host, if that is none of its addresses
   uint64_t bytes_per_second = 0;  ///< of what it gives to all together; 0: no limit
   std::filesystem::path folder;   ///< for its certificates
 };
@@ -29,7 +29,7 @@ class PeerListener {
 
   uint16_t port() const { return server_->port(); }
   const std::string& authority() const { return authority_; }  ///< PEM
-  const std::string& secret() const { return secret_; }        ///< of its tokens; for the orchestrator
+  const std::string& secret() const { return secret_; }  ///< of its tokens; for the orchestrator
 
  private:
   std::shared_ptr<ChunkShelf> shelf_;

@@ -53,7 +53,8 @@ fs::path Granted(const std::optional<fs::path>& path) {
 }
 
 http::Response FileAnswer(const Request& request, const fs::path& path) {
-  return http::FileAnswer(request, UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
+  return http::FileAnswer(request,
+                          UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
 }
 
 http::Response PreparedList(const fs::path& folder) {
@@ -125,7 +126,8 @@ http::Response SourceAnswer(const AgentFiles& files, const Request& request) {
     return JsonAnswer(200, {{"from", "nobody"}});
   }
   const CheckpointSource source = files.sources().Choose(agent, fingerprint, question);
-  if (source.from == CheckpointSource::From::kService) return JsonAnswer(200, {{"from", "service"}});
+  if (source.from == CheckpointSource::From::kService)
+    return JsonAnswer(200, {{"from", "service"}});
   if (source.from == CheckpointSource::From::kNobody) return JsonAnswer(200, {{"from", "nobody"}});
   return JsonAnswer(200, {{"from", "agent"},
                           {"url", source.url},

@@ -170,9 +170,10 @@ void AddAgent(Command app, const Common* common, Action* action) {
                  "\"python\": \"/venv/bin/python\"} (docs/task-code.md)")
       .Metavar("JSON");
   command
-      .AddOption("--peer-listen", &flags->peer_listen,
-                 "Where other agents fetch checkpoints from this host: an IP address and a port, or "
-                 "off; default: all addresses, any port (docs/staging.md)")
+      .AddOption(
+          "--peer-listen", &flags->peer_listen,
+          "Where other agents fetch checkpoints from this host: an IP address and a port, or "
+          "off; default: all addresses, any port (docs/staging.md)")
       .Metavar("HOST:PORT");
   command
       .AddOption("--peer-host", &flags->peer_host,

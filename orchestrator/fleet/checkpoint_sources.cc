@@ -97,11 +97,10 @@ CheckpointSource CheckpointSources::Choose(const std::string& instance,
     log::Error("the checkpoint {} at {} is not what it was: another agent got wrong bytes",
                fingerprint, question.failed);
   }
-  const std::string chosen =
-      choice_.Choose({instance, fingerprint, question.have, question.total,
-                      InstanceOf(question.current, instance), InstanceOf(question.failed, instance),
-                      question.fault},
-                     MonotonicMicros());
+  const std::string chosen = choice_.Choose(
+      {instance, fingerprint, question.have, question.total, InstanceOf(question.current, instance),
+       InstanceOf(question.failed, instance), question.fault},
+      MonotonicMicros());
   if (chosen.empty()) return {CheckpointSource::From::kNobody, "", "", ""};
   if (chosen == kServiceSource) return {};
   const PeerOffer& offer = agents_.at(chosen).offer;

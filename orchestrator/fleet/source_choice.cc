@@ -122,23 +122,26 @@ size_t SourceChoice::Unreached(const std::string& agent, int64_t now_us) const {
   }));
 }
 
-// The number of agents, without `but`, that fetch from an agent; of the service, those of any
-// checkpoint.
-int SourceChoice::Load(const std::string& source, const std::string& fingerprint,
-                       const std::string& but) const {
-  int load = 0;
+// The number of fetchers of each source, the asker's own fetch left out. An agent's are those of
+// any checkpoint: they share its link.
+SourceChoice::Loads SourceChoice::LoadsFor(const SourceAsk& ask) const {
+  Loads loads;
   for (const auto& [name, agent] : agents_) {
     for (const auto& [of, fetch] : agent.fetches) {
-      if (name == but && of == fingerprint) continue;
-      if (fetch.source == source) ++load;
+      if (name != ask.agent || of != ask.fingerprint) ++loads[fetch.source];
     }
   }
-  return load;
+  return loads;
+}
+
+int SourceChoice::LoadOf(const Loads& loads, const std::string& source) {
+  const auto found = loads.find(source);
+  return found == loads.end() ? 0 : found->second;
 }
 
 // Agents that have waited for longer have the service's free places first.
-bool SourceChoice::ServiceIsFree(const SourceAsk& ask, int64_t now_us) const {
-  int taken = Load(kServiceSource, ask.fingerprint, ask.agent);
+bool SourceChoice::ServiceIsFree(const SourceAsk& ask, const Loads& loads, int64_t now_us) const {
+  int taken = LoadOf(loads, kServiceSource);
   const int64_t began_us = agents_.at(ask.agent).fetches.at(ask.fingerprint).began_us;
   for (const auto& [name, agent] : agents_) {
     for (const auto& [of, fetch] : agent.fetches) {
@@ -152,18 +155,18 @@ bool SourceChoice::ServiceIsFree(const SourceAsk& ask, int64_t now_us) const {
 // Of sources with the same number of fetchers, one that has more chunks is better, and any agent is
 // better than the service, whose link has other work.
 std::string SourceChoice::Best(const SourceAsk& ask, int64_t now_us) const {
+  const Loads loads = LoadsFor(ask);
   std::string best;
   std::tuple<int, int64_t> best_rank;
   for (const auto& [name, agent] : agents_) {
+    const std::tuple<int, int64_t> rank{LoadOf(loads, name), -Has(name, ask.fingerprint)};
+    if (std::get<0>(rank) >= kFetchersOfAgent || (!best.empty() && rank >= best_rank)) continue;
     if (!MayServe(name, ask, now_us)) continue;
-    const int load = Load(name, ask.fingerprint, ask.agent);
-    const std::tuple<int, int64_t> rank{load, -Has(name, ask.fingerprint)};
-    if (load >= kFetchersOfAgent || (!best.empty() && rank >= best_rank)) continue;
     best = name;
     best_rank = rank;
   }
-  const int service = Load(kServiceSource, ask.fingerprint, ask.agent);
-  if (ServiceIsFree(ask, now_us) && (best.empty() || service < std::get<0>(best_rank)))
+  const int service = LoadOf(loads, kServiceSource);
+  if (ServiceIsFree(ask, loads, now_us) && (best.empty() || service < std::get<0>(best_rank)))
     return kServiceSource;
   return best;
 }
@@ -179,21 +182,21 @@ bool SourceChoice::Starves(const SourceAsk& ask) const {
 // chain that is well, nobody above is idle.
 std::string SourceChoice::Better(const SourceAsk& ask, int64_t now_us) const {
   if (ask.total - ask.have < kWorthChunks || !Starves(ask)) return "";
+  const Loads loads = LoadsFor(ask);
   for (const auto& [name, agent] : agents_) {
-    if (name == ask.current || !MayServe(name, ask, now_us)) continue;
-    if (Load(name, ask.fingerprint, ask.agent) > 0) continue;
+    if (name == ask.current || LoadOf(loads, name) > 0) continue;
     const int64_t has = Has(name, ask.fingerprint);
-    if (has == kWhole || has - ask.have >= kWorthChunks) return name;
+    const bool more = has == kWhole || has - ask.have >= kWorthChunks;
+    if (more && MayServe(name, ask, now_us)) return name;
   }
-  const bool idle = Load(kServiceSource, ask.fingerprint, ask.agent) == 0;
-  return idle && ServiceIsFree(ask, now_us) ? kServiceSource : "";
+  const bool idle = LoadOf(loads, kServiceSource) == 0;
+  return idle && ServiceIsFree(ask, loads, now_us) ? kServiceSource : "";
 }
 
 void SourceChoice::Forget(int64_t now_us) {
   for (auto& [name, agent] : agents_) {
-    std::erase_if(agent.fetches, [&](const auto& entry) {
-      return now_us - entry.second.heard_us > kHeardMicros;
-    });
+    std::erase_if(agent.fetches,
+                  [&](const auto& entry) { return now_us - entry.second.heard_us > kHeardMicros; });
     std::erase_if(agent.unreachable, [&](const auto& entry) { return entry.second <= now_us; });
   }
 }

@@ -20,10 +20,11 @@ enum class SourceFault {
 struct SourceAsk {
   std::string agent;
   std::string fingerprint;
-  int64_t have = 0;     ///< chunks that it has
-  int64_t total = 0;    ///< chunks of the checkpoint
-  std::string current;  ///< the source that it fetches from now: an agent, kServiceSource, or "" for none
-  std::string failed;   ///< the agent that failed it since the last ask; "" for none
+  int64_t have = 0;   ///< chunks that it has
+  int64_t total = 0;  ///< chunks of the checkpoint
+  std::string
+      current;  ///< the source that it fetches from now: an agent, kServiceSource, or "" for none
+  std::string failed;  ///< the agent that failed it since the last ask; "" for none
   SourceFault fault = SourceFault::kNone;
 };
 
@@ -49,8 +50,8 @@ class SourceChoice {
   static constexpr int64_t kUnreachableMicros = int64_t{10} * 60 * 1'000'000;
   /// After so many agents that it cannot reach, or that cannot reach it, an agent is left alone.
   static constexpr size_t kUnreachableMax = 3;
-  static constexpr int64_t kBehindChunks = 8;   ///< a source with fewer new chunks starves a fetcher
-  static constexpr int64_t kWorthChunks = 64;   ///< fewer chunks are not worth another source
+  static constexpr int64_t kBehindChunks = 8;  ///< a source with fewer new chunks starves a fetcher
+  static constexpr int64_t kWorthChunks = 64;  ///< fewer chunks are not worth another source
 
   /// An agent is there. `owner` is the name of its token. `serves`: others can fetch from it.
   void Join(const std::string& agent, const std::string& owner, bool serves);
@@ -78,11 +79,11 @@ class SourceChoice {
     std::string owner;
     bool serves = false;
     bool connected = true;
-    std::set<std::string> holds, wrong;    // fingerprints
-    std::map<std::string, Fetch> fetches;  // by fingerprint
+    std::set<std::string> holds, wrong;          // fingerprints
+    std::map<std::string, Fetch> fetches;        // by fingerprint
     std::map<std::string, int64_t> unreachable;  // agents that it could not reach: until when
   };
-  struct Rank;
+  using Loads = std::map<std::string, int>;  // fetchers by source
 
   void Note(const SourceAsk& ask, Agent* asker, Fetch* fetch, int64_t now_us);
   bool MayServe(const std::string& source, const SourceAsk& ask, int64_t now_us) const;
@@ -90,8 +91,9 @@ class SourceChoice {
   bool Starves(const SourceAsk& ask) const;
   std::string Best(const SourceAsk& ask, int64_t now_us) const;
   std::string Better(const SourceAsk& ask, int64_t now_us) const;
-  bool ServiceIsFree(const SourceAsk& ask, int64_t now_us) const;
-  int Load(const std::string& source, const std::string& fingerprint, const std::string& but) const;
+  bool ServiceIsFree(const SourceAsk& ask, const Loads& loads, int64_t now_us) const;
+  Loads LoadsFor(const SourceAsk& ask) const;
+  static int LoadOf(const Loads& loads, const std::string& source);
   int64_t Has(const std::string& agent, const std::string& fingerprint) const;
   bool IsBelow(const std::string& agent, const std::string& top,
                const std::string& fingerprint) const;

@@ -206,9 +206,9 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const std::optional<std::
   const Conversation::Handlers handlers{
       [this, name](const protocol::AgentMessage& m) { Deliver(name, m); },
       [this, name](const std::string& why) {
+        files_->sources().SetConnected(members_.at(name).hello.instance, false);
         if (fleet_->HostState(name) == "left") return;
         log::Info("the agent of '{}' is away: {}", name, why.empty() ? "it closed" : why);
-        files_->sources().SetConnected(members_.at(name).hello.instance, false);
         fleet_->HostIs(name, HostNews::kAway);
       }};
   if (!conversation.Attach(wire, resumed ? hello.received : 0, handlers, MonotonicMicros())) {

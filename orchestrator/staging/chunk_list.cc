@@ -20,7 +20,8 @@ void WriteChunkList(const fs::path& folder, const std::vector<HashedFile>& files
 std::vector<HashedFile> ChunkListFromJson(const Json& files, const std::string& where) {
   std::vector<HashedFile> list;
   for (const Json& file : files) {
-    HashedFile hashed{Field<std::string>(file, "name", where), Field<uint64_t>(file, "bytes", where),
+    HashedFile hashed{Field<std::string>(file, "name", where),
+                      Field<uint64_t>(file, "bytes", where),
                       Field<std::vector<std::string>>(file, "chunks", where)};
     if (!StaysInside(hashed.name)) {
       throw Error(ErrorKind::kInput, fmt::format("{}: '{}' is no name for a file of a checkpoint",

@@ -13,7 +13,8 @@
 namespace evald {
 
 /// Hidden, and so no part of the checkpoint. The file is
-/// {"files":[{"name":"config.json","bytes":612,"chunks":["<32 hexadecimal digits>"]}]} (docs/staging.md).
+/// {"files":[{"name":"config.json","bytes":612,"chunks":["<32 hexadecimal digits>"]}]}
+/// (docs/staging.md).
 inline constexpr const char* kChunkListFile = ".evald-chunks.json";
 
 /// Writes the list into `folder`. Throws Error(kInfrastructure).

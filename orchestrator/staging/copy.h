@@ -38,10 +38,10 @@ struct CopyOptions {
 int DefaultCopyThreads();
 
 struct CopyResult {
-  std::string fingerprint;    ///< TreeFingerprint of all files
+  std::string fingerprint;        ///< TreeFingerprint of all files
   std::vector<HashedFile> files;  ///< what the fingerprint is made of
-  uint64_t bytes_read = 0;    ///< from the source
-  uint64_t bytes_direct = 0;  ///< of these, bytes read past the page cache
+  uint64_t bytes_read = 0;        ///< from the source
+  uint64_t bytes_direct = 0;      ///< of these, bytes read past the page cache
   int threads = 0;
 };
 

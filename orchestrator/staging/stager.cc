@@ -49,7 +49,8 @@ uint64_t SpaceNeeded(const CheckpointLayout& layout) {
   uint64_t bytes = kOwnFilesBytes;
   for (const CheckpointFile& file : layout.files) {
     bytes += (file.bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-    bytes += HashChunksOf(file.bytes) * (1 + kListedChunkBytes) + 2 * file.name.size() + kListedBytes;
+    bytes +=
+        HashChunksOf(file.bytes) * (1 + kListedChunkBytes) + 2 * file.name.size() + kListedBytes;
   }
   return bytes;
 }

@@ -186,6 +186,16 @@ class Faults(Peers):
         self.assert_same("east")
         self.assertNotIn("wrong", self.log("east"), "nobody else is sent to north")
 
+    def test_a_service_whose_copy_has_no_list_of_chunks(self):
+        """An earlier version staged it. Everything comes from the service, and is hashed as a whole."""
+        folder = self.folder / "staging" / self.fingerprint
+        folder.chmod(0o700)
+        (folder / ".evald-chunks.json").unlink()
+        self.peer("south")
+        self.assertEqual(list(self.wait_fetched("south")["south"]), ["the service"])
+        self.assert_same("south")
+        self.assertFalse((self.staged("south") / self.fingerprint / ".evald-chunks.json").exists())
+
     def test_the_service_is_killed(self):
         port = int(self.url.rsplit(":", 1)[1])
         self.peer("south")

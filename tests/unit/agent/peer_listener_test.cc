@@ -33,8 +33,8 @@ class PeerListenerTest : public ::testing::Test {
   std::string Token() const { return PeerToken(listener_.secret(), fingerprint_); }
   std::string Url() const { return "https://127.0.0.1:" + std::to_string(listener_.port()); }
 
-  FileClient::PeerAnswer Ask(const std::string& path, const std::string& token,
-                             uint64_t first = 0, uint64_t count = 2) {
+  FileClient::PeerAnswer Ask(const std::string& path, const std::string& token, uint64_t first = 0,
+                             uint64_t count = 2) {
     return FileClient({"", Url(), token, folder_.path() / "authority.pem"}, nullptr)
         .AskPeer(path, first, count);
   }
@@ -88,7 +88,9 @@ TEST_F(PeerListenerTest, OnlyFilesOfTheCheckpointAreOpened) {
   for (const char* name :
        {"..%2f..%2fsecret.json", "../../secret.json", "%2e%2e/%2e%2e/secret.json", "further.json",
         ".evald-staged.json", ".evald-chunks.json", ".evald-lease", "%2fetc%2fpasswd",
-        "..%2f" "..%2fpeer%2fauthority.key", "config.json/", "/config.json", "%00", "."}) {
+        "..%2f"
+        "..%2fpeer%2fauthority.key",
+        "config.json/", "/config.json", "%00", "."}) {
     const int status = AskFor(name).status;
     EXPECT_TRUE(status == 404 || status == 400) << name << " " << status;
   }
