@@ -135,7 +135,7 @@ class Faults(Peers):
     def setUp(self):
         super().setUp()
         self.serve(output_dir="runs-of-the-service")
-        self.peers("north", flags=("--peer-rate", 6 * MIB))
+        self.peers("north", flags=("--peer-rate", 3 * MIB))
         self.evaluation = self.go("north")
         self.wait_fetched("north")
 
