@@ -15,6 +15,14 @@ namespace {
 
 constexpr const char* kTokenOf = "evald-peer-1\n";
 
+constexpr const char* kJobPrefix = "job:";
+
+// Agents of launched jobs have a token each, "job:<host>". The service started all of them, with
+// one launcher, so they are trusted alike.
+std::string TrustOf(const std::string& owner) {
+  return owner.starts_with(kJobPrefix) ? kJobPrefix : owner;
+}
+
 bool IsAddress6(const std::string& host) {
   in6_addr six{};
   return ::inet_pton(AF_INET6, host.c_str(), &six) == 1;
@@ -41,8 +49,9 @@ std::string PeerToken(const std::string& secret, const std::string& fingerprint)
 
 void CheckpointSources::Begin(const std::string& instance, const std::string& owner) {
   const std::lock_guard lock(mutex_);
-  agents_[instance] = {owner, {}};
-  choice_.Join(instance, owner, false);
+  const std::string trust = TrustOf(owner);
+  agents_[instance] = {trust, {}};
+  choice_.Join(instance, trust, false);
 }
 
 void CheckpointSources::End(const std::string& instance) {
@@ -57,15 +66,15 @@ void CheckpointSources::Offers(const std::string& instance, PeerOffer offer) {
   if (agent == agents_.end()) return;
   // Two agents of one address cannot be told apart: the later one has it
   for (auto& [other, of] : agents_) {
-    const bool same = of.offer.url == offer.url && of.owner == agent->second.owner;
+    const bool same = of.offer.url == offer.url && of.trust == agent->second.trust;
     if (other == instance || !same || offer.url.empty()) continue;
     of.offer = {};
     choice_.Leave(other);
-    choice_.Join(other, of.owner, false);
+    choice_.Join(other, of.trust, false);
   }
   const bool serves = !offer.url.empty() && !offer.secret.empty() && !offer.authority.empty();
   agent->second.offer = std::move(offer);
-  choice_.Join(instance, agent->second.owner, serves);
+  choice_.Join(instance, agent->second.trust, serves);
 }
 
 void CheckpointSources::SetConnected(const std::string& instance, bool connected) {
@@ -83,7 +92,7 @@ std::string CheckpointSources::InstanceOf(const std::string& url, const std::str
   if (url.empty() || url == kServiceSource) return url;
   const auto of = agents_.find(asker);
   for (const auto& [instance, agent] : agents_) {
-    if (of != agents_.end() && agent.owner == of->second.owner && agent.offer.url == url)
+    if (of != agents_.end() && agent.trust == of->second.trust && agent.offer.url == url)
       return instance;
   }
   return "?";  // an agent that has left

@@ -44,6 +44,8 @@ struct SourceQuestion {
 /// Agents are known by their instances, which no other agent learns. Any thread.
 class CheckpointSources {
  public:
+  /// `owner` is the name of the agent's token. Agents of one token fetch from each other; so do all
+  /// agents of launched jobs, whose tokens are called "job:<host>".
   void Begin(const std::string& instance, const std::string& owner);
   void End(const std::string& instance);
   void Offers(const std::string& instance, PeerOffer offer);
@@ -57,7 +59,7 @@ class CheckpointSources {
 
  private:
   struct Agent {
-    std::string owner;
+    std::string trust;  // agents with the same one fetch from each other
     PeerOffer offer;
   };
   std::string InstanceOf(const std::string& url, const std::string& asker) const;

@@ -187,6 +187,17 @@ TEST(CheckpointSources, AnAgentGetsTheAddressAndTheTokenOfItsSource) {
             CheckpointSource::From::kService);
 }
 
+TEST(CheckpointSources, AgentsOfLaunchedJobsFetchFromEachOther) {
+  CheckpointSources sources;
+  sources.Begin("one", "job:slurm-1");
+  sources.Begin("two", "job:slurm-2");
+  sources.Begin("three", "a person's");
+  sources.Offers("one", {"https://a:1", "PEM", "secret"});
+  sources.Holds("one", {"f00d"});
+  EXPECT_EQ(sources.Choose("two", "f00d", {0, 10, "", "", {}}).url, "https://a:1");
+  EXPECT_EQ(sources.Choose("three", "f00d", {0, 10, "", "", {}}).url, "");
+}
+
 TEST(CheckpointSources, TwoAgentsOfOneAddressAreNotMixedUp) {
   CheckpointSources sources;
   for (const char* instance : {"old", "new", "me"}) sources.Begin(instance, "token");
