@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include "base/file_pieces.h"
 #include "base/hash.h"
@@ -14,6 +15,13 @@ constexpr size_t kKeyDigits = 32;
 
 void Check(int done) {
   if (done != 1) throw Error(ErrorKind::kInternal, "OpenSSL computes no SHA-256");
+}
+
+std::string HexOf(const unsigned char* bytes, unsigned int count) {
+  std::string hex;
+  for (unsigned int i = 0; i < count; ++i)
+    fmt::format_to(std::back_inserter(hex), "{:02x}", bytes[i]);
+  return hex;
 }
 
 }  // namespace
@@ -43,10 +51,16 @@ std::string Sha256Hasher::Hex() const {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int bytes = 0;
   Check(EVP_DigestFinal_ex(end.context, digest, &bytes));
-  std::string hex;
-  for (unsigned int i = 0; i < bytes; ++i)
-    fmt::format_to(std::back_inserter(hex), "{:02x}", digest[i]);
-  return hex;
+  return HexOf(digest, bytes);
+}
+
+std::string HmacSha256Hex(std::string_view key, std::string_view text) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int bytes = 0;
+  const auto* of = reinterpret_cast<const unsigned char*>(text.data());
+  Check(::HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), of, text.size(), digest,
+               &bytes) != nullptr);
+  return HexOf(digest, bytes);
 }
 
 std::string Sha256OfFile(int fd, const std::filesystem::path& path) {

@@ -32,6 +32,9 @@ class Sha256Hasher {
 /// Throws Error(kInfrastructure) if reading fails.
 std::string Sha256OfFile(int fd, const std::filesystem::path& path);
 
+/// HMAC-SHA-256 (RFC 2104) of `text` under `key`, as 64 lower-case hexadecimal digits.
+std::string HmacSha256Hex(std::string_view key, std::string_view text);
+
 /// A key of 32 hexadecimal digits: the first half of the SHA-256 of `text`.
 std::string ContentKey(std::string_view text);
 

@@ -29,6 +29,8 @@ struct Shared {
   std::map<std::string, size_t> calls;         ///< calls under way by the token's name
   std::map<std::string, size_t> streams;       ///< open event streams by the token's name
   std::map<std::string, size_t> streams_from;  ///< open event streams by the client's address
+  /// When the files that were sent so far are paid for (ServerOptions::file_bytes_per_second)
+  std::chrono::steady_clock::time_point files_until{};
   bool closing = false;
 };
 
@@ -86,6 +88,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   awaitable<bool> Write(std::string_view bytes);
   awaitable<bool> WriteAnswer(const Request& request, Response response, bool keep, bool chunked);
   awaitable<bool> WriteFile(const FileBody& file);
+  awaitable<void> Pace(size_t bytes);
   awaitable<bool> WritePieces(PieceSource* pieces);
   std::string Head(const Request& request, const Response& response, bool keep, bool chunked) const;
 

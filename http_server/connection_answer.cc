@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "http_server/await.h"
 #include "http_server/connection.h"
 #include "http_server/encode.h"
 
@@ -86,6 +87,19 @@ asio::awaitable<bool> Connection::WriteAnswer(const Request& request, Response r
   co_return written;
 }
 
+// Waits for the turn of the next bytes of a file.
+asio::awaitable<void> Connection::Pace(size_t bytes) {
+  const uint64_t rate = shared_->options.file_bytes_per_second;
+  if (rate == 0) co_return;
+  const auto now = Clock::now();
+  const auto turn = std::max(now, shared_->files_until);
+  shared_->files_until = turn + std::chrono::microseconds(1'000'000 * bytes / rate);
+  if (turn == now) co_return;
+  NoDeadline();
+  asio::steady_timer timer(shared_->context, turn);
+  static_cast<void>(co_await timer.async_wait(kAwait));
+}
+
 asio::awaitable<bool> Connection::WriteFile(const FileBody& file) {
   std::string piece(kPieceBytes, '\0');
   for (uint64_t offset = 0; offset < file.bytes;) {
@@ -94,6 +108,7 @@ asio::awaitable<bool> Connection::WriteFile(const FileBody& file) {
         ::pread(file.fd.get(), piece.data(), want, static_cast<off_t>(file.begin + offset));
     // The file has become shorter: the announced length cannot be kept
     if (got <= 0) co_return false;
+    co_await Pace(static_cast<size_t>(got));
     const bool written =
         co_await Write(std::string_view(piece).substr(0, static_cast<size_t>(got)));
     if (!written) co_return false;

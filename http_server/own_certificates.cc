@@ -116,7 +116,8 @@ Certificate Begin(const std::string& name, const Key& key, int days) {
   Check(made && X509_set_version(made.get(), X509_VERSION_3) == 1, "X509_new");
   unsigned char serial[16];
   Check(RAND_bytes(serial, sizeof serial) == 1, "RAND_bytes");
-  serial[0] &= 0x7f;  // a positive number
+  // A positive number of sixteen bytes: a zero before other bytes would be no DER
+  serial[0] = static_cast<unsigned char>((serial[0] & 0x3f) | 0x40);
   ASN1_STRING_set(X509_get_serialNumber(made.get()), serial, sizeof serial);
   X509_gmtime_adj(X509_getm_notBefore(made.get()), -kDay);  // clocks of other hosts may be behind
   X509_gmtime_adj(X509_getm_notAfter(made.get()), long{kDay} * days);

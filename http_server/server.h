@@ -55,6 +55,8 @@ struct ServerOptions {
   size_t calls_per_token_max = 384;
   double requests_per_second = 2000;  ///< per token; without a known one, per client address
   double requests_burst = 4000;
+  /// Of the files in all answers together (FileBody); 0: as fast as clients take them
+  uint64_t file_bytes_per_second = 0;
   /// The form of an error's answer
   std::function<Response(const Problem&)> problem_answer = ProblemResponse;
 };

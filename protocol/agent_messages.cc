@@ -24,6 +24,10 @@ void Members(V& v, AgentHello& m) {
   v("threads", m.threads);
   v("metric_processes", m.metric_processes);
   v.Optional("ends_in_s", m.ends_in_s);
+  v.Optional("peer_port", m.peer_port);
+  v.Optional("peer_host", m.peer_host);
+  v.Optional("peer_authority", m.peer_authority);
+  v.Optional("peer_secret", m.peer_secret);
 }
 
 template <typename V>

@@ -34,6 +34,11 @@ struct AgentHello {  ///< the agent's first message
   /// Seconds until its host ends, with all that runs there: the end of its job's time limit. -1: no
   /// end is known
   double ends_in_s = -1;
+  /// Where other agents may fetch the checkpoints that are staged here. Port 0: nowhere.
+  int peer_port = 0;
+  std::string peer_host;       ///< an IP address or a name
+  std::string peer_authority;  ///< of the listener's certificate: PEM
+  std::string peer_secret;     ///< the orchestrator makes tokens for the listener from it
 };
 struct AgentWelcome {
   std::string session;    ///< new each time the orchestrator starts

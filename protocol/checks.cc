@@ -266,6 +266,10 @@ void Check(AgentHello& hello, const std::string& where) {
   }
   for (const std::string& device : hello.devices)
     Bytes(where, "devices", device.size(), kNameBytesMax);
+  Within(where, "peer_port", hello.peer_port, 0, 65535);
+  Bytes(where, "peer_host", hello.peer_host.size(), kNameBytesMax);
+  Bytes(where, "peer_authority", hello.peer_authority.size(), kAuthorityBytesMax);
+  Bytes(where, "peer_secret", hello.peer_secret.size(), kNameBytesMax);
 }
 
 void Check(AgentPing& ping, const std::string& where) {

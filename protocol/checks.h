@@ -21,11 +21,12 @@ inline constexpr size_t kPathBytesMax = 4096;
 inline constexpr size_t kTextBytesMax = 4096;  ///< of texts for people: a longer text is cut
 /// Bytes of an EngineInfo, a load's report, a description of isolation
 inline constexpr size_t kEngineBytesMax = 64 * 1024;
-inline constexpr size_t kSpanBytesMax = 16 * 1024;  ///< of a span's args
-inline constexpr size_t kDevicesMax = 128;          ///< of one host
-inline constexpr int kMetricProcessesMax = 512;     ///< of one host
-inline constexpr size_t kStagedMax = 1024;          ///< checkpoints in one host's memory
-inline constexpr size_t kHeldBytesMax = 64 * 1024;  ///< of one process's command line and tag
+inline constexpr size_t kAuthorityBytesMax = 16 * 1024;  ///< of a certificate in PEM
+inline constexpr size_t kSpanBytesMax = 16 * 1024;       ///< of a span's args
+inline constexpr size_t kDevicesMax = 128;               ///< of one host
+inline constexpr int kMetricProcessesMax = 512;          ///< of one host
+inline constexpr size_t kStagedMax = 1024;               ///< checkpoints in one host's memory
+inline constexpr size_t kHeldBytesMax = 64 * 1024;       ///< of one process's command line and tag
 
 /// Cuts a text for people, on which nothing depends, to kTextBytesMax. A text that was cut is not
 /// cut again.

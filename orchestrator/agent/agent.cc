@@ -19,6 +19,7 @@
 #include "evald/error.h"
 #include "orchestrator/agent/clock_offset.h"
 #include "orchestrator/agent/courier.h"
+#include "orchestrator/agent/peer_listener.h"
 #include "orchestrator/agent/process_book.h"
 #include "orchestrator/devices/programs.h"
 #include "orchestrator/fleet/conversation.h"
@@ -80,7 +81,24 @@ class Agent::Impl {
         Host::Events{
             [this](const std::string& id, const protocol::Message& m) { OnProcessMessage(id, m); },
             [this](const std::string& id, const ProcessExit& exit) { OnExit(id, exit); }});
-    if (!here()) MakeCourier();
+    if (!here()) {
+      shelf_ = std::make_shared<ChunkShelf>(options_.staging_root);
+      Listen();
+      MakeCourier();
+    }
+  }
+
+  // Without a listener this host fetches from others, and gives them nothing.
+  void Listen() {
+    if (options_.peer_listen == "off") return;
+    try {
+      listener_.emplace(PeerListenerOptions{options_.peer_listen, options_.peer_host,
+                                            options_.peer_rate, options_.root / "peer"},
+                        shelf_);
+    } catch (const Error& e) {
+      if (!options_.peer_listen.empty()) throw;
+      log::Warn("other hosts cannot fetch checkpoints from this one: {}", e.what());
+    }
   }
 
   void MakeCourier() {
@@ -95,7 +113,8 @@ class Agent::Impl {
             [this](const std::string& id, const protocol::Message& m) { Tell(id, m); },
             [this](const std::string& id, const protocol::Message& m) {
               book_.Undelivered(id, m);
-            }});
+            }},
+        Courier::kFirstPause, shelf_);
   }
 
   void Run() {
@@ -152,6 +171,12 @@ class Agent::Impl {
     const double ends_in_s = options_.ends_at - WallSeconds();
     if (options_.ends_at > 0 && ends_in_s < kEndlessSeconds)
       hello.ends_in_s = std::max(0.0, ends_in_s);
+    if (listener_) {
+      hello.peer_port = listener_->port();
+      hello.peer_host = options_.peer_host.empty() ? dialer_.local_address() : options_.peer_host;
+      hello.peer_authority = listener_->authority();
+      hello.peer_secret = listener_->secret();
+    }
     wire->Send(protocol::EncodeFrame(0, 0, protocol::EncodeBody(hello)));
     wire->Read();
   }
@@ -399,6 +424,8 @@ class Agent::Impl {
   Conversation conversation_;
   ClockOffset clock_;
   std::unique_ptr<LocalHost> host_;
+  std::shared_ptr<ChunkShelf> shelf_;  // not on the orchestrator's own host
+  std::optional<PeerListener> listener_;
   std::optional<Courier> courier_;
   bool joined_ = false;  // the orchestrator knows this agent's processes
   bool leaving_ = false;

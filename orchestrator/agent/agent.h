@@ -26,7 +26,12 @@ struct AgentOptions {
   SandboxOptions sandbox;
   TaskCodeOptions task_code;
   std::filesystem::path judge_cache;  ///< answers of judges
-  std::string config_id;  ///< identifies the agent's command line; told to the orchestrator
+  /// Where other agents fetch checkpoints from this host: "" for all addresses and any port, "off"
+  /// for nowhere, or an IP address and a port (peer_listener.h)
+  std::string peer_listen;
+  uint64_t peer_rate = 0;  ///< bytes a second that this host gives to others; 0: no limit
+  std::string peer_host;   ///< how others call this host; "": as it is seen by the orchestrator
+  std::string config_id;   ///< identifies the agent's command line; told to the orchestrator
   /// Without an orchestrator for so long, processes end; on its own host the agent ends, too
   double linger_s = 600;
   /// The agent was launched for this orchestrator alone: it ends, and its launcher's job with it,

@@ -50,11 +50,11 @@ std::optional<protocol::Message> Failure(const protocol::Message& message, const
 
 Courier::Courier(Loop* loop, OrchestratorAddress address, std::filesystem::path folder,
                  const std::string& instance, StagerOptions staging, Hooks hooks,
-                 std::chrono::milliseconds first_pause)
+                 std::chrono::milliseconds first_pause, std::shared_ptr<ChunkShelf> shelf)
     : loop_(loop),
       address_(std::move(address)),
       spool_(std::move(folder), instance),
-      checkpoints_(address_, instance, std::move(staging)),
+      checkpoints_(address_, instance, std::move(staging), std::move(shelf)),
       hooks_(std::move(hooks)),
       first_pause_(first_pause),
       over_(std::make_shared<std::atomic<bool>>(false)) {

@@ -35,10 +35,12 @@ class Courier {
   };
   static constexpr std::chrono::milliseconds kFirstPause{200};
 
-  /// At most `first_pause` passes before the first retry of a file; it doubles each time.
+  /// At most `first_pause` passes before the first retry of a file; it doubles each time. `shelf`
+  /// as CheckpointFetch has it.
   Courier(Loop* loop, OrchestratorAddress address, std::filesystem::path folder,
           const std::string& instance, StagerOptions staging, Hooks hooks,
-          std::chrono::milliseconds first_pause = kFirstPause);
+          std::chrono::milliseconds first_pause = kFirstPause,
+          std::shared_ptr<ChunkShelf> shelf = nullptr);
   ~Courier();
 
   void ToProcess(const std::string& id, const protocol::Message& message);

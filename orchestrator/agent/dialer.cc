@@ -207,6 +207,8 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
     }
     if (failed) co_return failed.message();
     ErrorCode ignored;
+    const auto local = socket->local_endpoint(ignored).address();
+    if (!ignored) local_address = local.to_string();
     socket->set_option(tcp::no_delay(true), ignored);
     socket->set_option(asio::socket_base::keep_alive(true), ignored);
     co_return "";
@@ -247,6 +249,7 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
   OrchestratorAddress address;
   bool refused = false;
   http_client::Url url;
+  std::string local_address;
   std::optional<ssl::context> tls;
 };
 
@@ -258,6 +261,7 @@ Dialer::Dialer(Loop* loop, OrchestratorAddress address)
 Dialer::~Dialer() = default;
 
 bool Dialer::refused() const { return state_->refused; }
+const std::string& Dialer::local_address() const { return state_->local_address; }
 
 // However the coroutine ends, the attempt gets an answer: without one the agent would never try
 // again.

@@ -32,6 +32,9 @@ class Dialer {
 
   /// Whether the server answered the last Dial with 401 or 403: its tokens do not include this one.
   bool refused() const;
+  /// The address of this host in the last connection over TCP: others probably reach this host
+  /// under it. "" before the first one.
+  const std::string& local_address() const;
   /// The address, for people.
   const std::string& name() const { return name_; }
 

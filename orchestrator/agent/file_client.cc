@@ -38,6 +38,8 @@ struct FileClient::Part {
 namespace {
 
 constexpr std::chrono::seconds kSilence{30};
+// Another agent is one of several sources: one that gives nothing is soon left.
+constexpr std::chrono::seconds kPeerConnect{3}, kPeerSilence{10};
 
 void ThrowUnlessOk(const http_client::Request& request, const http_client::Response& response) {
   if (response.ok()) return;
@@ -85,6 +87,64 @@ void FileClient::GetRange(const std::string& path, uint64_t first, uint64_t coun
   }
 }
 
+namespace {
+
+// Takes at most `count` bytes of an answer.
+std::function<bool(std::string_view)> Into(std::string* bytes, uint64_t count) {
+  return [bytes, count](std::string_view piece) {
+    if (piece.size() > count - bytes->size()) return false;
+    bytes->append(piece);
+    return true;
+  };
+}
+
+void AskForRange(http_client::Request* request, uint64_t first, uint64_t count) {
+  request->headers.emplace_back("Range", fmt::format("bytes={}-{}", first, first + count - 1));
+}
+
+}  // namespace
+
+std::string FileClient::GetBytes(const std::string& path, uint64_t first, uint64_t count) {
+  std::string bytes;
+  if (count == 0) return bytes;
+  http_client::Request request = Ask("GET", path);
+  AskForRange(&request, first, count);
+  bytes.reserve(count);
+  request.sink = Into(&bytes, count);
+  request.rewind = [&bytes] { bytes.clear(); };
+  const http_client::Response response =
+      client_.Perform(request, http_client::RetryPolicy{}, cancel_);
+  ThrowUnlessOk(request, response);
+  if (bytes.size() != count || response.status != 206) {
+    throw Error(
+        ErrorKind::kInfrastructure,
+        fmt::format("{}{}: expected bytes {} to {}, found status {} with {} bytes", address_.server,
+                    path, first, first + count - 1, response.status, bytes.size()));
+  }
+  return bytes;
+}
+
+FileClient::PeerAnswer FileClient::AskPeer(const std::string& path, uint64_t first,
+                                           uint64_t count) {
+  PeerAnswer answer;
+  http_client::Request request = Ask("GET", path);
+  request.limits.connect = kPeerConnect;
+  request.limits.silence = kPeerSilence;
+  AskForRange(&request, first, count);
+  answer.bytes.reserve(count);
+  request.sink = Into(&answer.bytes, count);
+  const http_client::Response response = client_.Perform(request, cancel_);
+  answer.outcome = response.outcome;
+  if (response.answered()) answer.status = response.status;
+  if (response.ok() && (answer.status != 206 || answer.bytes.size() != count)) answer.status = 500;
+  if (!response.answered()) {
+    answer.why = response.error;
+  } else if (answer.status != 206) {
+    answer.why = http_client::ProblemOf(response).detail;
+  }
+  return answer;
+}
+
 void FileClient::GetFile(const std::string& path, int fd) {
   Part part{fd, 0, UINT64_MAX};
   Fetch(Ask("GET", path), &part);
@@ -97,6 +157,15 @@ http_client::Response FileClient::Fetch(http_client::Request request, Part* part
   http_client::Response response = client_.Perform(request, http_client::RetryPolicy{}, cancel_);
   ThrowUnlessOk(request, response);
   return response;
+}
+
+std::string FileClient::PutAndGet(const std::string& path, std::string_view body) {
+  http_client::Request request = Ask("PUT", path);
+  request.body = body;
+  request.headers.emplace_back("Content-Type", "application/json");
+  http_client::Response response = client_.Perform(request, http_client::RetryPolicy{}, cancel_);
+  ThrowUnlessOk(request, response);
+  return std::move(response.body);
 }
 
 void FileClient::Put(const std::string& path, std::string_view body) {

@@ -24,9 +24,23 @@ class FileClient {
   /// Writes the whole file at `path` to the beginning of `fd`.
   void GetFile(const std::string& path, int fd);
   /// Writes bytes [first, first + count) of the file at `path` to the same place in `fd`. Asks a
-  /// few times: a checkpoint has thousands of ranges, and one that fails costs all of them.
+  /// few times.
   void GetRange(const std::string& path, uint64_t first, uint64_t count, int fd);
+  /// Bytes [first, first + count) of the file at `path`. Asks a few times: a checkpoint has
+  /// thousands of ranges, and one that fails costs all of them.
+  std::string GetBytes(const std::string& path, uint64_t first, uint64_t count);
   void Put(const std::string& path, std::string_view body);
+  /// Puts a document and returns the answer's, of at most 64 MiB. Asks a few times.
+  std::string PutAndGet(const std::string& path, std::string_view body);
+
+  /// The answer of another agent, which is asked once and soon given up.
+  struct PeerAnswer {
+    int status = 0;  ///< 206: `bytes` are there; 0: see `outcome`
+    http_client::Outcome outcome = http_client::Outcome::kAnswered;
+    std::string bytes;
+    std::string why;  ///< for people, unless 206
+  };
+  PeerAnswer AskPeer(const std::string& path, uint64_t first, uint64_t count);
 
  private:
   struct Part;

@@ -2,14 +2,15 @@
 // work.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <charconv>
+#include <algorithm>
+#include <iterator>
 
 #include "base/file.h"
 #include "base/file_hash.h"
 #include "base/jsonl.h"
 #include "checkpoint/layout.h"
+#include "http_server/file_answer.h"
 #include "http_server/request_parser.h"
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
@@ -27,6 +28,8 @@ using http::Role;
 
 constexpr uint64_t kPieceBytesMax = http::RequestLimits{}.body_bytes_max;
 constexpr int64_t kFileBytesMax = int64_t{1} << 40;
+constexpr int64_t kChunksMax = int64_t{1} << 40;
+constexpr uint64_t kQuestionBytesMax = 16 * 1024;
 constexpr const char* kProtocol = "evald-agent";
 
 const AgentFiles& Files(const Context& context) {
@@ -49,50 +52,9 @@ fs::path Granted(const std::optional<fs::path>& path) {
   return *path;
 }
 
-// Parses "bytes=10-19" (RFC 9110, 14.1.2): one range with both ends. Nothing if the field is
-// absent.
-std::optional<std::pair<uint64_t, uint64_t>> RangeOf(const Request& request, uint64_t bytes) {
-  const std::string* field = request.headers.Find("Range");
-  if (field == nullptr) return std::nullopt;
-  uint64_t first = 0, last = 0;
-  const char* end = field->data() + field->size();
-  const bool known = field->starts_with("bytes=");
-  const auto begun = std::from_chars(field->data() + (known ? 6 : 0), end, first);
-  const bool dash = known && begun.ec == std::errc() && begun.ptr != end && *begun.ptr == '-';
-  const auto ended = dash ? std::from_chars(begun.ptr + 1, end, last) : begun;
-  if (!dash || ended.ec != std::errc() || ended.ptr != end || last < first || last >= bytes) {
-    throw ProblemError({416,
-                        "range",
-                        fmt::format("expected Range: bytes=first-last within {} bytes", bytes),
-                        "",
-                        "",
-                        {{"Content-Range", fmt::format("bytes */{}", bytes)}}});
-  }
-  return std::make_pair(first, last);
-}
-
 http::Response FileAnswer(const Request& request, const fs::path& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat info{};
-  if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    throw ProblemError({404, "not-found", "there is no such file"});
-  }
-  const auto bytes = static_cast<uint64_t>(info.st_size);
-  const auto range = RangeOf(request, bytes);
-  http::Response response;
-  response.headers.Add("Content-Type", "application/octet-stream");
-  response.headers.Add("Cache-Control", "no-store");
-  response.file = std::make_shared<http::FileBody>();
-  response.file->fd = std::move(fd);
-  response.file->bytes = bytes;
-  if (range) {
-    response.status = 206;
-    response.headers.Add("Content-Range",
-                         fmt::format("bytes {}-{}/{}", range->first, range->second, bytes));
-    response.file->begin = range->first;
-    response.file->bytes = range->second - range->first + 1;
-  }
-  return response;
+  return http::FileAnswer(request,
+                          UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
 }
 
 http::Response PreparedList(const fs::path& folder) {
@@ -106,11 +68,21 @@ http::Response PreparedList(const fs::path& folder) {
   return JsonAnswer(200, {{"files", std::move(files)}});
 }
 
-http::Response CheckpointList(const fs::path& folder) {
+// The files with the hashes of their chunks. A checkpoint that an earlier version staged has no
+// such list: its files come without hashes.
+Json FilesOf(const fs::path& folder) {
+  const fs::path chunks = folder / ".evald-chunks.json";
+  if (fs::exists(chunks))
+    return Field<Json>(ParseJson(ReadFile(chunks), chunks.string()), "files", chunks.string());
   Json files = Json::array();
   for (const CheckpointFile& file : ReadCheckpointLayout(folder).files) {
     files.push_back({{"name", file.name}, {"bytes", file.bytes}});
   }
+  return files;
+}
+
+http::Response CheckpointList(const fs::path& folder) {
+  Json files = FilesOf(folder);
   std::string source;
   try {
     const fs::path record = folder / ".evald-staged.json";
@@ -130,6 +102,37 @@ fs::path Inside(const fs::path& folder, const std::string& name) {
   }
   if (path.is_absolute()) throw ProblemError({404, "not-found", "there is no such file"});
   return folder / path;
+}
+
+constexpr const char* kFaults[] = {"none", "unreachable", "silent", "wrong", "gone"};
+
+// The agent says how far it is with a checkpoint, and is told from whom to fetch the rest.
+http::Response SourceAnswer(const AgentFiles& files, const Request& request) {
+  const std::string& agent = request.parameters.at("agent");
+  const std::string& fingerprint = request.parameters.at("fingerprint");
+  BodyReader body(request.body);
+  SourceQuestion question;
+  question.have = body.Integer("have", 0, kChunksMax).value_or(0);
+  question.total = body.Integer("total", 0, kChunksMax).value_or(0);
+  question.current = body.String("source", kPathLengthMax).value_or("");
+  question.failed = body.String("failed", kPathLengthMax).value_or("");
+  const std::string fault =
+      body.Choice("fault", {std::begin(kFaults), std::end(kFaults)}).value_or("none");
+  body.Finish();
+  question.fault = static_cast<SourceFault>(
+      std::find(std::begin(kFaults), std::end(kFaults), fault) - std::begin(kFaults));
+  if (question.total > 0 && question.have == question.total) {
+    files.sources().Done(agent, fingerprint);
+    return JsonAnswer(200, {{"from", "nobody"}});
+  }
+  const CheckpointSource source = files.sources().Choose(agent, fingerprint, question);
+  if (source.from == CheckpointSource::From::kService)
+    return JsonAnswer(200, {{"from", "service"}});
+  if (source.from == CheckpointSource::From::kNobody) return JsonAnswer(200, {{"from", "nobody"}});
+  return JsonAnswer(200, {{"from", "agent"},
+                          {"url", source.url},
+                          {"authority", source.authority},
+                          {"token", source.token}});
 }
 
 // Agents with one token take turns like users: each works for itself.
@@ -234,6 +237,13 @@ void AddAgentRoutes(http::Router* router, const Context* context) {
         answer(FileAnswer(*request, Inside(folder, request->parameters.at("file"))));
       },
       0);
+  add(
+      "PUT", "/v1/agents/{agent}/sources/{fingerprint}",
+      [=](const RequestPtr& request, const Responder& answer) {
+        Find(*context, *request, &AgentFiles::Checkpoint, "fingerprint");
+        answer(SourceAnswer(FilesFor(*context, *request), *request));
+      },
+      kQuestionBytesMax);
   add(
       "GET", "/v1/agents/{agent}/generations/{hash}",
       [=](const RequestPtr& request, const Responder& answer) {

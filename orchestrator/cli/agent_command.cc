@@ -36,6 +36,8 @@ struct AgentFlags {
   uint64_t staging_keep = 0;
   std::string sandbox = "{}";
   std::string task_code = "{}";
+  std::string peer_listen, peer_host;
+  uint64_t peer_rate = 0;
   double linger_s = 600;
   double ends_in_s = 0;
   std::string socket, config_id, judge_cache;  // for the agent that `evald serve` starts
@@ -128,6 +130,9 @@ AgentOptions OptionsOf(const Common& common, const AgentFlags& flags) {
   options.task_code = TaskCodeFromJson(ParseJson(flags.task_code, "--task-code"), "--task-code");
   options.judge_cache =
       flags.judge_cache.empty() ? options.root / "judge" : std::filesystem::path(flags.judge_cache);
+  options.peer_listen = flags.peer_listen;
+  options.peer_host = flags.peer_host;
+  options.peer_rate = flags.peer_rate;
   options.config_id = flags.config_id;
   options.linger_s = flags.linger_s;
   options.ends_at = EndOf(flags);
@@ -229,6 +234,20 @@ void AddAgent(Command app, const Common* common, Action* action) {
                  "How Python code of task files is run, in JSON: {\"allowed\": \"allow\", "
                  "\"python\": \"/venv/bin/python\"} (docs/task-code.md)")
       .Metavar("JSON");
+  command
+      .AddOption(
+          "--peer-listen", &flags->peer_listen,
+          "Where other agents fetch checkpoints from this host: an IP address and a port, or "
+          "off; default: all addresses, any port (docs/staging.md)")
+      .Metavar("HOST:PORT");
+  command
+      .AddOption("--peer-host", &flags->peer_host,
+                 "What other agents call this host; default: its address towards the service")
+      .Metavar("NAME");
+  command
+      .AddOption("--peer-rate", &flags->peer_rate,
+                 "Bytes a second that other agents get from this host at most; default: no limit")
+      .Metavar("BYTES");
   command
       .AddOption("--linger", &flags->linger_s,
                  "Seconds without a service after which workers end; default 600")

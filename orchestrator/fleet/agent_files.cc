@@ -7,6 +7,7 @@ void AgentFiles::Begin(const std::string& instance, const std::string& owner) {
   const std::lock_guard lock(mutex_);
   agents_[instance] = {};
   agents_[instance].owner = owner;
+  sources_.Begin(instance, owner);
 }
 
 bool AgentFiles::IsOf(const std::string& instance, const std::string& owner) const {
@@ -18,6 +19,7 @@ bool AgentFiles::IsOf(const std::string& instance, const std::string& owner) con
 void AgentFiles::End(const std::string& instance) {
   const std::lock_guard lock(mutex_);
   agents_.erase(instance);
+  sources_.End(instance);
 }
 
 void AgentFiles::Fill(Grants* grants, const std::string& process,

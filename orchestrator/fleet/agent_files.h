@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "orchestrator/fleet/checkpoint_sources.h"
 #include "protocol/messages.h"
 
 namespace evald {
@@ -66,6 +67,9 @@ class AgentFiles {
   /// long as the disk.
   void AwaitNamed(const std::filesystem::path& file) const;
 
+  /// From whom agents fetch checkpoints. Knows the agents that have begun and not ended.
+  CheckpointSources& sources() const { return sources_; }
+
  private:
   struct Grants {
     std::string owner;
@@ -83,6 +87,7 @@ class AgentFiles {
   mutable std::condition_variable named_;
   mutable std::multiset<std::string> naming_;  // files that are given their names now
   std::map<std::string, Grants> agents_;
+  mutable CheckpointSources sources_;
 };
 
 }  // namespace evald

@@ -198,6 +198,8 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const std::optional<std::
       member.host->Follow(files_.get());
     } else {
       member.host->Grant(files_.get(), hello.instance, owner.value_or(""));
+      files_->sources().Offers(hello.instance, {PeerUrl(hello.peer_host, hello.peer_port),
+                                                hello.peer_authority, hello.peer_secret});
     }
     fleet_->AddHost(member.host.get(), {name, hello.devices, hello.threads, hello.metric_processes,
                                         owner.value_or("")});
@@ -207,6 +209,7 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const std::optional<std::
   const Conversation::Handlers handlers{
       [this, name](const protocol::AgentMessage& m) { Deliver(name, m); },
       [this, name](const std::string& why) {
+        files_->sources().SetConnected(members_.at(name).hello.instance, false);
         if (fleet_->HostState(name) == "left") return;
         log::Info("the agent of '{}' is away: {}", name, why.empty() ? "it closed" : why);
         fleet_->HostIs(name, HostNews::kAway);
@@ -216,6 +219,7 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const std::optional<std::
     member.hello.instance.clear();  // the next connection begins anew
     return wire->Close("");
   }
+  files_->sources().SetConnected(hello.instance, true);
   if (resumed && member.ready && fleet_->HostState(name) != "left")
     fleet_->HostIs(name, HostNews::kBack);
 }
@@ -244,6 +248,7 @@ void AgentHub::OnMessage(const std::string& name, const protocol::AgentMessage& 
               member.hello.devices.size(), ready->processes.size());
     member.ready = true;
     if (name == kLocalHost) spawns_ = 0;
+    files_->sources().Holds(member.hello.instance, ready->staged);
     fleet_->HostReady(name, ready->processes, ready->staged);
   } else if (std::holds_alternative<protocol::AgentLeaving>(message)) {
     fleet_->HostIs(name, HostNews::kLeaving);

@@ -16,7 +16,6 @@
 #include "base/hash.h"
 #include "evald/error.h"
 #include "orchestrator/staging/chunk_reader.h"
-#include "orchestrator/staging/fingerprint.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -211,7 +210,8 @@ CopyResult Copier::Run() {
   for (const FileStamp& file : files_) {
     if (StampFile(source_, file.name) != file) ThrowChanged(source_ / file.name);
   }
-  return {TreeFingerprint(std::move(hashed_)), bytes_done_, bytes_direct_, count};
+  std::string fingerprint = TreeFingerprint(hashed_);
+  return {std::move(fingerprint), std::move(hashed_), bytes_done_, bytes_direct_, count};
 }
 
 }  // namespace

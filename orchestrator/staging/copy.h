@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/staging/fingerprint.h"
 #include "orchestrator/staging/identity.h"
 
 namespace evald {
@@ -37,9 +38,10 @@ struct CopyOptions {
 int DefaultCopyThreads();
 
 struct CopyResult {
-  std::string fingerprint;    ///< TreeFingerprint of all files
-  uint64_t bytes_read = 0;    ///< from the source
-  uint64_t bytes_direct = 0;  ///< of these, bytes read past the page cache
+  std::string fingerprint;        ///< TreeFingerprint of all files
+  std::vector<HashedFile> files;  ///< what the fingerprint is made of
+  uint64_t bytes_read = 0;        ///< from the source
+  uint64_t bytes_direct = 0;      ///< of these, bytes read past the page cache
   int threads = 0;
 };
 

@@ -12,6 +12,7 @@
 #include "base/own_folder.h"
 #include "base/text.h"
 #include "evald/error.h"
+#include "orchestrator/staging/chunk_list.h"
 #include "orchestrator/staging/chunk_reader.h"
 #include "orchestrator/staging/fingerprint.h"
 #include "orchestrator/staging/free_space.h"
@@ -21,11 +22,12 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr useconds_t kPollMicros = 20'000;
+constexpr useconds_t kOwnerPollMicros = 20'000;
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kOwnFilesBytes = 64 * 1024;  // folders, lease and records
-// Each file's part of the landed record, without its name
-constexpr uint64_t kListedBytes = 32;
+// Each file's part of the landed record and of the list of chunks, without its name
+constexpr uint64_t kListedBytes = 96;
+constexpr uint64_t kListedChunkBytes = 35;  // a hash in quotes, with a comma
 static_assert(kLandedChunkBytes == kHashChunkBytes);
 
 // Removes a half-staged folder unless it was published.
@@ -47,7 +49,8 @@ uint64_t SpaceNeeded(const CheckpointLayout& layout) {
   uint64_t bytes = kOwnFilesBytes;
   for (const CheckpointFile& file : layout.files) {
     bytes += (file.bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-    bytes += HashChunksOf(file.bytes) + file.name.size() + kListedBytes;
+    bytes +=
+        HashChunksOf(file.bytes) * (1 + kListedChunkBytes) + 2 * file.name.size() + kListedBytes;
   }
   return bytes;
 }
@@ -135,7 +138,7 @@ StagedCheckpoint Stager::Stage(const fs::path& source, const CopyHooks& hooks) c
     attempt.waited = true;
     attempt.TellFollowable(root_.StagingFolderOf(attempt.identity.id));
     ShowOther(attempt);
-    ::usleep(kPollMicros);
+    ::usleep(kOwnerPollMicros);
   }
 }
 
@@ -288,6 +291,7 @@ StagedCheckpoint Stager::CopyAndPublish(const Attempt& attempt) const {
   }
   record.bytes = layout.total_bytes;
   record.staged_at = WallSeconds();
+  WriteChunkList(staging, result.files);
   // Written before the folder has its name: a process that sees the folder finds the memo, too.
   memo_.Store(record);
   FailPoint("staging.memo_written");

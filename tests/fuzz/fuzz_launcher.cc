@@ -1,4 +1,5 @@
-// Arbitrary output of the programs of launchers, and an arbitrary variable of a launched agent: each is read or refused.
+// Arbitrary output of the programs of launchers, and an arbitrary variable of a launched agent:
+// each is read or refused.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -211,6 +211,9 @@ def agents():
                                bytes_=4)
     check(answer.status_code in (400, 403, 404), f"put_file: {answer.status_code} {answer.content}")
     check(isinstance(answer.parsed, models.Problem), answer.parsed)
+    choose = operation("agents", "choose_source")
+    answer = choose.sync_detailed(agent, key, client=client, body=models.SourceQuestion(have=1, total=2, source="service"))
+    check(answer.status_code in (403, 404), f"choose_source: {answer.status_code} {answer.content}")
 
 
 def service():

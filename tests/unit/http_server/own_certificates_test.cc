@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
@@ -70,6 +71,22 @@ TEST_F(OwnCertificatesTest, AnotherAuthorityIsNotTrusted) {
   OwnCertificates files = Keep({"node1.example"});
   files.authority = KeepOwnCertificates(other.path(), {"node1.example"}).authority;
   EXPECT_FALSE(Accepts(files, "node1.example"));
+}
+
+// A number with a zero in front is no DER, and no client or server would read it.
+TEST_F(OwnCertificatesTest, ASerialNumberIsAsLongAsItsBytes) {
+  for (int i = 0; i < 8; ++i) {
+    const OwnCertificates files = Keep({"node" + std::to_string(i)});
+    FILE* file = ::fopen(files.certificate.c_str(), "r");
+    ASSERT_NE(file, nullptr);
+    X509* certificate = ::PEM_read_X509(file, nullptr, nullptr, nullptr);
+    ::fclose(file);
+    ASSERT_NE(certificate, nullptr);
+    const ASN1_INTEGER* serial = ::X509_get0_serialNumber(certificate);
+    ASSERT_EQ(::ASN1_STRING_length(serial), 16);
+    EXPECT_EQ(::ASN1_STRING_get0_data(serial)[0] & 0xc0, 0x40);
+    ::X509_free(certificate);
+  }
 }
 
 TEST_F(OwnCertificatesTest, FilesStayUntilTheNamesChange) {

@@ -5,7 +5,9 @@
 
 #include <thread>
 
+#include "base/hash.h"
 #include "base/jsonl.h"
+#include "orchestrator/staging/chunk_list.h"
 #include "staging_fixture.h"
 #include "tests/unit/support/caught.h"
 
@@ -51,6 +53,31 @@ TEST_F(StagerTest, StagesAnOrdinaryFolderAndDropsItWithTheLastLease) {
   EXPECT_TRUE(fs::exists(second->directory()));
   second.reset();
   EXPECT_THAT(InRoot(), IsEmpty());
+}
+
+TEST_F(StagerTest, TheListOfChunksIsWhatTheFingerprintIsMadeOf) {
+  ReplaceSource(7);
+  const StagedCheckpoint staged = Stager(Options()).Stage(source_);
+  const std::vector<HashedFile> files = ReadChunkList(staged.directory());
+  EXPECT_EQ(TreeFingerprint(files), staged.fingerprint());
+  for (const HashedFile& file : files) {
+    const std::string bytes = ReadFile(staged.directory() / file.name);
+    ASSERT_EQ(bytes.size(), file.bytes) << file.name;
+    for (size_t i = 0; i < file.chunks.size(); ++i)
+      EXPECT_EQ(HashHex(bytes.substr(i * kHashChunkBytes, kHashChunkBytes)), file.chunks[i]);
+  }
+}
+
+TEST_F(StagerTest, AListOfChunksThatCannotBeIsRefused) {
+  const auto refusal = [](const char* text) {
+    return RefusalOf([&] { ChunkListFromJson(ParseJson(text, "list"), "list"); });
+  };
+  EXPECT_EQ(refusal(R"([{"name":"a/b.json","bytes":1,"chunks":["x"]}])"), "");
+  EXPECT_THAT(refusal(R"([{"name":"../b","bytes":1,"chunks":["x"]}])"), HasSubstr("../b"));
+  EXPECT_THAT(refusal(R"([{"name":"/b","bytes":1,"chunks":["x"]}])"), HasSubstr("/b"));
+  EXPECT_THAT(refusal(R"([{"name":"b","bytes":4194305,"chunks":["x"]}])"), HasSubstr("1 chunks"));
+  EXPECT_THAT(refusal(R"([{"name":"b","bytes":-1,"chunks":[]}])"), HasSubstr("bytes"));
+  EXPECT_THAT(refusal(R"([{"bytes":0,"chunks":[]}])"), HasSubstr("name"));
 }
 
 TEST_F(StagerTest, NothingOutsideOfTheRootsIsStaged) {

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "orchestrator/fleet/source_choice.h"
+
+namespace evald {
+
+/// Where an agent gives other agents the checkpoints that are staged on its host.
+struct PeerOffer {
+  std::string url;        ///< "https://10.0.0.7:40123"; "": nowhere
+  std::string authority;  ///< PEM; signed the certificate of the listener there
+  std::string secret;     ///< the listener takes tokens that are made from it (PeerToken)
+};
+
+/// The URL of a listener; "" for port 0, or for a host that is neither a name nor an IP address.
+std::string PeerUrl(const std::string& host, int port);
+
+/// The token that opens one checkpoint at the agent with this secret, and nothing else. Whoever
+/// holds it was told to load the checkpoint, so it opens nothing that its holder may not have.
+std::string PeerToken(const std::string& secret, const std::string& fingerprint);
+
+/// The answer to an agent that asks for a source.
+struct CheckpointSource {
+  enum class From { kService, kAgent, kNobody };  ///< kNobody: ask again soon
+  From from = From::kService;
+  std::string url, authority, token;  ///< of an agent
+};
+
+/// An agent's question, with the URLs of sources (or kServiceSource) in place of agents.
+struct SourceQuestion {
+  int64_t have = 0;
+  int64_t total = 0;
+  std::string current;
+  std::string failed;
+  SourceFault fault = SourceFault::kNone;
+};
+
+/// Who may fetch which checkpoint from whom: SourceChoice with the addresses and secrets of agents.
+/// Agents are known by their instances, which no other agent learns. Any thread.
+class CheckpointSources {
+ public:
+  /// `owner` is the name of the agent's token. Agents of one token fetch from each other; so do all
+  /// agents of launched jobs, whose tokens are called "job:<host>".
+  void Begin(const std::string& instance, const std::string& owner);
+  void End(const std::string& instance);
+  void Offers(const std::string& instance, PeerOffer offer);
+  void SetConnected(const std::string& instance, bool connected);
+  /// The checkpoints that the agent found staged on its host when it came.
+  void Holds(const std::string& instance, const std::vector<std::string>& fingerprints);
+
+  CheckpointSource Choose(const std::string& instance, const std::string& fingerprint,
+                          const SourceQuestion& question);
+  void Done(const std::string& instance, const std::string& fingerprint);
+
+ private:
+  struct Agent {
+    std::string trust;  // agents with the same one fetch from each other
+    PeerOffer offer;
+  };
+  std::string InstanceOf(const std::string& url, const std::string& asker) const;
+
+  std::mutex mutex_;
+  std::map<std::string, Agent> agents_;  // by instance
+  SourceChoice choice_;
+};
+
+}  // namespace evald
