@@ -33,6 +33,18 @@ std::string Quoted(const std::string& text) {
   return quoted + "'";
 }
 
+// A call of a program of Slurm. The program does not see the service's variables: SBATCH_PARTITION,
+// SQUEUE_ACCOUNT or SCANCEL_INTERACTIVE would change what the service asks for.
+ProgramCall CallOf(const char* program, std::vector<std::string> arguments) {
+  ProgramCall call{program, std::move(arguments), kPatience, ""};
+  call.keeps_errors = true;
+  call.clears_environment = true;
+  for (const char* name : kPassedOn) {
+    if (const char* value = std::getenv(name)) call.environment[name] = value;
+  }
+  return call;
+}
+
 [[noreturn]] void ThrowFailed(const char* program, const ProgramResult& result) {
   const std::string cause = slurm::CauseIn(result.errors);
   throw Error(ErrorKind::kInfrastructure,
@@ -74,12 +86,8 @@ std::string SlurmLauncher::Script() const {
 
 SubmitAnswer SlurmLauncher::Submit(const NodeJob& job, const std::string& join,
                                    const std::vector<std::string>& excluded) {
-  ProgramCall call{"sbatch", SubmitArguments(job, excluded), kPatience, Script()};
-  call.keeps_errors = true;
-  call.clears_environment = true;
-  for (const char* name : kPassedOn) {
-    if (const char* value = std::getenv(name)) call.environment[name] = value;
-  }
+  ProgramCall call = CallOf("sbatch", SubmitArguments(job, excluded));
+  call.input = Script();
   call.environment["EVALD_JOIN"] = join;
   try {
     const ProgramResult result = RunProgram(call);
@@ -95,11 +103,8 @@ SubmitAnswer SlurmLauncher::Submit(const NodeJob& job, const std::string& join,
 }
 
 std::vector<ListedJob> SlurmLauncher::List() {
-  ProgramCall call{"squeue",
-                   {"--noheader", "--states=all", "--user=" + UserId(),
-                    std::string("--format=") + slurm::kListFormat},
-                   kPatience};
-  call.keeps_errors = true;
+  ProgramCall call = CallOf("squeue", {"--noheader", "--states=all", "--user=" + UserId(),
+                                       std::string("--format=") + slurm::kListFormat});
   call.environment["SLURM_TIME_FORMAT"] = "%s";
   const ProgramResult result = RunProgram(call);
   if (result.status != 0) ThrowFailed("squeue", result);
@@ -107,9 +112,8 @@ std::vector<ListedJob> SlurmLauncher::List() {
 }
 
 void SlurmLauncher::Stop(const NodeJob& job) {
-  ProgramCall call{"scancel", {"--user=" + UserId()}, kPatience};
-  call.arguments.push_back(job.job.empty() ? "--name=" + job.name : job.job);
-  call.keeps_errors = true;
+  const ProgramCall call =
+      CallOf("scancel", {"--user=" + UserId(), job.job.empty() ? "--name=" + job.name : job.job});
   const ProgramResult result = RunProgram(call);
   const bool gone = result.errors.find("Invalid job id") != std::string::npos;
   if (result.status != 0 && !gone) ThrowFailed("scancel", result);

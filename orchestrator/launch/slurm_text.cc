@@ -78,15 +78,18 @@ std::vector<ListedJob> ParseList(std::string_view output, std::string_view prefi
 }
 
 std::string CauseIn(std::string_view errors) {
-  std::string cause;
+  std::vector<std::string> causes;
   for (const std::string& line : Split(errors, '\n')) {
-    if (!Trim(line).empty()) cause = Trim(line);
+    std::string cause(Trim(line));
+    for (const char* prefix : {"sbatch: ", "squeue: ", "scancel: ", "error: ", "fatal: ",
+                               "Batch job submission failed: "}) {
+      if (cause.starts_with(prefix)) cause.erase(0, std::string_view(prefix).size());
+    }
+    const bool hint = cause.starts_with("Try \"");  // Try "sbatch --help" for more information
+    const bool seen = std::find(causes.begin(), causes.end(), cause) != causes.end();
+    if (!cause.empty() && !hint && !seen) causes.push_back(std::move(cause));
   }
-  for (const char* prefix : {"sbatch: ", "squeue: ", "scancel: ", "error: ", "fatal: ",
-                             "Batch job submission failed: "}) {
-    if (cause.starts_with(prefix)) cause.erase(0, std::string_view(prefix).size());
-  }
-  return PrintableLine(Shortened(cause, 500));
+  return PrintableLine(Shortened(Join(causes, "; "), 500));
 }
 
 SubmitAnswer FailedSubmission(std::string_view errors) {

@@ -20,8 +20,9 @@ std::vector<ListedJob> ParseList(std::string_view output, std::string_view prefi
 /// The state behind squeue's word, "RUNNING".
 ListedJob::State StateOf(std::string_view word);
 
-/// The cause in what a program of Slurm writes to standard error: its last line, without "sbatch:
-/// error: " and the like.
+/// The cause in what a program of Slurm writes to standard error, in one line: each of its lines
+/// once, without "sbatch: error: " and the like. The first line often names what the last one
+/// refuses.
 std::string CauseIn(std::string_view errors);
 
 /// What an sbatch that failed with these errors says about its job. Only some failures of the

@@ -44,7 +44,10 @@ TEST(SlurmText, AFailedSubmissionIsRefusedOrOpen) {
       "sbatch: error: invalid partition specified: gpux\n"
       "sbatch: error: Batch job submission failed: Invalid partition name specified\n");
   EXPECT_EQ(partition.outcome, Outcome::kRefused);
-  EXPECT_EQ(partition.why, "Invalid partition name specified");
+  EXPECT_EQ(partition.why, "invalid partition specified: gpux; Invalid partition name specified");
+  EXPECT_EQ(
+      answer("sbatch: unrecognized option '--x'\nTry \"sbatch --help\" for more information\n").why,
+      "unrecognized option '--x'");
   EXPECT_EQ(answer("sbatch: error: Batch job submission failed: Unable to contact slurm controller "
                    "(connect failure)\n")
                 .outcome,
