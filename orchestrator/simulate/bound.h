@@ -18,16 +18,23 @@ struct SimWork {
 
 SimWork WorkOf(const std::vector<SimTask>& tasks, int places);
 
+/// The earliest times at which the nodes can have the checkpoint, in ascending order; seconds.
+std::vector<double> StagedTimes(const SimCluster& cluster, double weights_bytes);
+
+/// The time until `work_s` device seconds are done at the earliest if so many devices (of
+/// `devices`, in any unit of a device) begin at each of the `times`, which ascend.
+double WorkEnd(const std::vector<double>& times, const std::vector<double>& devices, double work_s);
+
 /// The time that no schedule can beat, in seconds: staging, and then the largest of the other three
 /// members.
 struct SimBound {
-  double stage_s = 0;  ///< the checkpoint at the storage's limit
-  double work_s = 0;   ///< device work over the number of devices
+  double stage_s = 0;  ///< until the first node can have the checkpoint
+  double work_s = 0;   ///< from then on: device work on the devices of the nodes that can have it
   double longest_request_s = 0;
   double scoring_s = 0;  ///< first generation, then CPU work over the number of slots
   double total_s() const;
 };
 
-SimBound BoundOf(const SimWork& work, const SimCluster& cluster, double stage_s);
+SimBound BoundOf(const SimWork& work, const SimCluster& cluster, double weights_bytes);
 
 }  // namespace evald

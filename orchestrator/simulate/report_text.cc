@@ -104,6 +104,8 @@ std::string Head(const SimReport& report) {
   if (scenario.slow_device > 1)
     changed.push_back(
         fmt::format("a device {:.3g} times slower than it says", scenario.slow_device));
+  if (scenario.slow_node > 1)
+    changed.push_back(fmt::format("a node {:.3g} times slower than it says", scenario.slow_node));
   if (scenario.has_faults()) changed.push_back("\"of bound\" is of what the faults left to do");
   if (!changed.empty()) text += "  with     " + Join(changed, "; ") + "\n";
   text += fmt::format("  draws    {}, from seed {}{}\n\n", scenario.draws, scenario.seed,

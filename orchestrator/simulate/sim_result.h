@@ -15,6 +15,7 @@ struct SimFaults {
   double trial_failure_rate = 0;         ///< share of trials that fail somewhere on their way
   std::optional<double> node_lost_at_s;  ///< the last node and all on it are gone from then on
   double slow_device = 1;  ///< the first device takes so many times as long as it says
+  double slow_node = 1;    ///< so do all of the second node (the only one, if there is one)
 };
 
 /// A stretch of a device's time in the simulation; seconds.
@@ -33,7 +34,9 @@ struct SimResult {
   double first_generation_s =
       0;                    ///< shortest request of a task that is scored; infinity when none is
   double score_work_s = 0;  ///< CPU seconds
-  double stage_s = 0;       ///< of a node, at the storage's limit
+  double stage_s = 0;       ///< of the first node, at the storage's limit
+  double weights_bytes = 0;
+  int nodes_staged = 0;     ///< nodes that got the checkpoint
   double idle_share = 0;    ///< device time without a request, of that after weights-in
   double generate_share =
       0;  ///< of the time of devices that were not lost: with a request under way
