@@ -330,6 +330,8 @@ class RunMachine {
     int64_t counterpart = -1;  // its live backup, or the trial that it is a backup of
   };
   std::optional<int64_t> CutTrial(Holder worker);
+  int64_t FreePlaces(Holder worker) const;
+  void FitIntoPlaces(Holder worker, std::vector<Cut>* cuts) const;
   int DeviceOf(Holder worker);
   std::vector<WaitingDocuments> WaitingOf(Holder worker, int64_t now) const;
   TrialLease LeaseOf(const Grant& grant, int64_t now);

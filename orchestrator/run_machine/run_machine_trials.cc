@@ -17,6 +17,8 @@ namespace {
 constexpr int64_t kShortenMicros = 10'000'000;
 // The longest time that a worker waits for documents that others give back.
 constexpr int64_t kStealWaitMicros = 2'000'000;
+// Shorter requests may wait for a place.
+constexpr double kLongRequestSeconds = 15;
 
 }  // namespace
 
@@ -46,12 +48,48 @@ int64_t& RunMachine::StealWaitOf(Holder worker) {
   return steal_wait_us_[at];
 }
 
+// Places of the worker's engine without a request, as far as is known.
+int64_t RunMachine::FreePlaces(Holder worker) const {
+  double held = 0;
+  for (const int64_t number : trials_table_.ItemsOf(worker)) {
+    const TrialState& trial = trials_.at(number);
+    double all = 0, reported = 0;
+    for (const SliceState& slice : trial.slices) {
+      const double requests =
+          static_cast<double>(slice.documents.size()) * specs_[slice.task].requests_per_document;
+      all += requests;
+      reported += slice.reported ? requests : 0;
+    }
+    held += std::max(0.0, all - std::max(reported, static_cast<double>(trial.requests_done)));
+  }
+  return work_.places() - static_cast<int64_t>(std::ceil(held));
+}
+
+// A long request that waits for a place holds up the end of the run, while other devices would have
+// begun it. So documents whose requests take longer than all that is left are given out by places.
+void RunMachine::FitIntoPlaces(Holder worker, std::vector<Cut>* cuts) const {
+  const double share = work_.device_s() / std::max(1, work_.devices());
+  double places = std::max(1.0, static_cast<double>(FreePlaces(worker)));
+  for (size_t i = 0; i < cuts->size(); ++i) {
+    Cut& cut = (*cuts)[i];
+    const TaskEstimate& estimate = work_.estimate(cut.task);
+    if (estimate.request_s < std::max(share, kLongRequestSeconds)) continue;
+    const double each = std::max(1.0, specs_[cut.task].requests_per_document);
+    const auto fit = static_cast<int64_t>(std::max(1.0, std::floor(places / each)));
+    places = std::max(1.0, places - static_cast<double>(std::min(fit, cut.documents)) * each);
+    const bool dear = estimate.prefix_s > estimate.device_s * static_cast<double>(fit);
+    if (cut.documents <= fit || dear) continue;
+    cut.documents = fit;
+    cuts->resize(i + 1);
+  }
+}
+
 // Cuts the policy's next trial into slices; each slice is scored by itself.
 std::optional<int64_t> RunMachine::CutTrial(Holder worker) {
   if (work_.documents() == 0) return std::nullopt;
-  const std::vector<Cut> cuts =
-      policy_->Next(work_, DeviceOf(worker) % std::max(1, work_.devices()));
+  std::vector<Cut> cuts = policy_->Next(work_, DeviceOf(worker) % std::max(1, work_.devices()));
   if (cuts.empty()) return std::nullopt;
+  if (policy_->backs_up_stragglers()) FitIntoPlaces(worker, &cuts);
   TrialState state;
   for (const Cut& cut : cuts) {
     for (DocumentRange rest : work_.Take(cut.task, cut.documents)) {

@@ -15,8 +15,9 @@ constexpr double kForeverSeconds = 1e9;
 constexpr LeaseLimits kPatient = {.attempts_max = std::numeric_limits<int>::max(),
                                   .silence_max_us = std::numeric_limits<int64_t>::max()};
 
-FleetMachine::Options PatientFleet() {
+FleetMachine::Options PatientFleet(const SimCluster& cluster) {
   FleetMachine::Options options;
+  options.hosts_pass_on = cluster.staging == SimStaging::kTree;
   options.load_stall_s = kForeverSeconds;
   return options;
 }
@@ -43,7 +44,7 @@ Simulation::Simulation(const SimCluster& cluster, double weights_bytes,
       decouplings_(DecouplingsOf(options_)),
       random_(options_.seed),
       run_(kPatient, kPatient),
-      fleet_(PatientFleet()),
+      fleet_(PatientFleet(cluster)),
       nodes_(static_cast<size_t>(cluster.nodes)),
       storage_(static_cast<size_t>(cluster.nodes), SharedLink(cluster.storage_bytes_per_s)),
       storage_version_(static_cast<size_t>(cluster.nodes), 0),
