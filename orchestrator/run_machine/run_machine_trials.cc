@@ -65,15 +65,16 @@ int64_t RunMachine::FreePlaces(Holder worker) const {
   return work_.places() - static_cast<int64_t>(std::ceil(held));
 }
 
-// A long request that waits for a place holds up the end of the run, while other devices would have
-// begun it. So documents whose requests take longer than all that is left are given out by places.
+// A long request that waits for a place, which another one may hold for as long, holds up the end
+// of the run, while other devices would have begun it. So documents whose requests are long, beside
+// what is left to do, are given out by places.
 void RunMachine::FitIntoPlaces(Holder worker, std::vector<Cut>* cuts) const {
   const double share = work_.device_s() / std::max(1, work_.devices());
   double places = std::max(1.0, static_cast<double>(FreePlaces(worker)));
   for (size_t i = 0; i < cuts->size(); ++i) {
     Cut& cut = (*cuts)[i];
     const TaskEstimate& estimate = work_.estimate(cut.task);
-    if (estimate.request_s < std::max(share, kLongRequestSeconds)) continue;
+    if (estimate.request_s < kLongRequestSeconds || 2 * estimate.request_s < share) continue;
     const double each = std::max(1.0, specs_[cut.task].requests_per_document);
     const auto fit = static_cast<int64_t>(std::max(1.0, std::floor(places / each)));
     places = std::max(1.0, places - static_cast<double>(std::min(fit, cut.documents)) * each);

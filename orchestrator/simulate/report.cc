@@ -217,6 +217,7 @@ Json ToJson(const SimReport& report) {
        {{"stage_s", report.bound.stage_s},
         {"device_work_s", report.bound.work_s},
         {"longest_request_s", report.bound.longest_request_s},
+        {"long_requests_s", report.bound.long_requests_s},
         {"scoring_s", report.bound.scoring_s},
         {"over_draws", ToJson(report.bound_s)}}},
       {"startup",

@@ -83,9 +83,10 @@ std::string Head(const SimReport& report) {
       Counted(cluster.score_slots(), "scoring slot"));
   text += fmt::format(
       "  bound    {} s = staging {} s + the largest of device work ÷ {} {} s, longest request {} "
-      "s, scoring {} s\n",
+      "s (all long ones {} s), scoring {} s\n",
       Seconds(report.bound.total_s()), Seconds(report.bound.stage_s), cluster.devices(),
       Seconds(report.bound.work_s), Seconds(report.bound.longest_request_s),
+      Seconds(report.bound.long_requests_s),
       Seconds(report.bound.scoring_s));
   text += fmt::format(
       "  apart    start of an engine {} s, preparing a dataset {} s: before the run where engines "

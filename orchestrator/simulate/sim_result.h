@@ -26,11 +26,18 @@ struct SimSpan {
   std::string label;  ///< of a trial: its tasks
 };
 
+/// Documents that each take a place for at least this long.
+struct LongDocuments {
+  double seconds = 0;
+  int64_t count = 0;
+};
+
 struct SimResult {
   double makespan_s = 0;     ///< until the last document is scored
   double weights_in_s = 0;   ///< when the last device had them for the first time
   double device_work_s = 0;  ///< device seconds of all documents, each once
   double longest_request_s = 0;
+  std::vector<LongDocuments> long_documents;
   double first_generation_s =
       0;                    ///< shortest request of a task that is scored; infinity when none is
   double score_work_s = 0;  ///< CPU seconds

@@ -29,8 +29,9 @@ Decouplings DecouplingsOf(const Simulation::Options& options) {
 }  // namespace
 
 double SimResult::bound_s(const SimCluster& cluster) const {
-  return BoundOf({device_work_s, longest_request_s, first_generation_s, score_work_s}, cluster,
-                 weights_bytes)
+  return BoundOf(
+             {device_work_s, longest_request_s, long_documents, first_generation_s, score_work_s},
+             cluster, weights_bytes)
       .total_s();
 }
 
@@ -142,6 +143,7 @@ SimResult Simulation::Finish() {
   const SimWork work = WorkOf(tasks_, cluster_.places);
   result.device_work_s = work.device_s;
   result.longest_request_s = work.longest_request_s;
+  result.long_documents = work.long_documents;
   result.first_generation_s = work.first_generation_s;
   result.score_work_s = work.score_s;
   if (options_.faults.slow_device > 1 || options_.faults.slow_node > 1)

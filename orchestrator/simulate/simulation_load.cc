@@ -63,8 +63,11 @@ void Simulation::OnNodeStaged(int n) {
   node.copying = false;
   if (node.from >= 0) --nodes_[node.from].serves;
   if (staged_by_order()) {
-    for (const int64_t device : std::exchange(node.waiting, {})) Pull(device);
-    return;
+    for (const int64_t device : node.waiting) Pull(device);
+    if (node.waiting.empty()) return;
+    const auto first = static_cast<size_t>(node.waiting[0]);
+    node.waiting.clear();
+    return fleet_.Heard(first, news::Pulled{1, static_cast<int64_t>(weights_bytes_)}, micros());
   }
   for (int d = 0; d < cluster_.devices_per_node; ++d) {
     const int64_t device = int64_t{n} * cluster_.devices_per_node + d;
