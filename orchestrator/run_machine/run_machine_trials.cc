@@ -19,6 +19,8 @@ constexpr int64_t kShortenMicros = 10'000'000;
 constexpr int64_t kStealWaitMicros = 2'000'000;
 // Shorter requests may wait for a place.
 constexpr double kLongRequestSeconds = 15;
+// Documents that are given out by places take at least so many times as long as their lease.
+constexpr double kWorthLeases = 100;
 
 }  // namespace
 
@@ -76,7 +78,9 @@ void RunMachine::FitIntoPlaces(Holder worker, std::vector<Cut>* cuts) const {
     const TaskEstimate& estimate = work_.estimate(cut.task);
     if (estimate.request_s < kLongRequestSeconds || 2 * estimate.request_s < share) continue;
     const double each = std::max(1.0, specs_[cut.task].requests_per_document);
-    const auto fit = static_cast<int64_t>(std::max(1.0, std::floor(places / each)));
+    // As few documents as that are worth a lease, however
+    const double worth = std::ceil(kWorthLeases * lease_s_ / std::max(estimate.device_s, 1e-9));
+    const auto fit = static_cast<int64_t>(std::max({1.0, std::floor(places / each), worth}));
     places = std::max(1.0, places - static_cast<double>(std::min(fit, cut.documents)) * each);
     const bool dear = estimate.prefix_s > estimate.device_s * static_cast<double>(fit);
     if (cut.documents <= fit || dear) continue;
