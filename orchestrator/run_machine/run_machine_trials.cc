@@ -83,9 +83,9 @@ void RunMachine::FitIntoPlaces(Holder worker, std::vector<Cut>* cuts) const {
     const auto fit = static_cast<int64_t>(std::max({1.0, std::floor(places / each), worth}));
     places = std::max(1.0, places - static_cast<double>(std::min(fit, cut.documents)) * each);
     const bool dear = estimate.prefix_s > estimate.device_s * static_cast<double>(fit);
-    if (cut.documents <= fit || dear) continue;
-    cut.documents = fit;
-    cuts->resize(i + 1);
+    if (!dear) cut.documents = std::min(cut.documents, fit);
+    // Shorter requests would take places from the rest of the task
+    if (cut.documents < work_.open(cut.task)) cuts->resize(i + 1);
   }
 }
 
