@@ -16,7 +16,7 @@ void CopyPace::Ended(int under_way, double bytes, double seconds) {
   const bool longer = at_once_ > fast_ && fast_ > 0 && bytes_per_s_ * kLonger < fast_bytes_per_s_;
   if (longer) {
     at_once_ = fast_;
-    wait_ = next_wait_;
+    wait_ = next_wait_ + under_way - 1;  // the others of this turn end first
     next_wait_ *= 2;
     return;
   }
