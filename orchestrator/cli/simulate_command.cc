@@ -198,9 +198,10 @@ void AddWhat(Command command, SimulateFlags* flags) {
       .Metavar("NAME|FILE");
   command.AddOption("--nodes", &flags->nodes, "Nodes, instead of the cluster's").Within(1, 100'000);
   command
-      .AddOption("--staging", &flags->staging,
-                 "How nodes get the checkpoint, instead of the cluster's way: each over a link of its "
-                 "own, all over one link, or from one another in a tree")
+      .AddOption(
+          "--staging", &flags->staging,
+          "How nodes get the checkpoint, instead of the cluster's way: each over a link of its "
+          "own, all over one link, or from one another in a tree")
       .OneOf({"each", "link", "tree"});
   command
       .AddOption("--checkpoints", &flags->checkpoints,

@@ -44,10 +44,10 @@ class CopyPace {
   /// Copies beside each other that take at most so many times as long as fewer cost nothing.
   static constexpr double kLonger = 1.4;
   int at_once_ = 1;
-  int fast_ = 0;              // the largest number that was found to cost nothing
+  int fast_ = 0;                 // the largest number that was found to cost nothing
   double fast_bytes_per_s_ = 0;  // the rate of each copy then
   double bytes_per_s_ = 1e9;
-  int wait_ = 0;              // copies to end before the number doubles again
+  int wait_ = 0;  // copies to end before the number doubles again
   int next_wait_ = 4;
 };
 

@@ -39,7 +39,7 @@ struct SimBound {
   double work_s = 0;   ///< from then on: device work on the devices of the nodes that can have it
   double longest_request_s = 0;
   double long_requests_s = 0;  ///< all long requests, one after another in each place
-  double scoring_s = 0;  ///< first generation, then CPU work over the number of slots
+  double scoring_s = 0;        ///< first generation, then CPU work over the number of slots
   double total_s() const;
 };
 

@@ -86,8 +86,7 @@ std::string Head(const SimReport& report) {
       "s (all long ones {} s), scoring {} s\n",
       Seconds(report.bound.total_s()), Seconds(report.bound.stage_s), cluster.devices(),
       Seconds(report.bound.work_s), Seconds(report.bound.longest_request_s),
-      Seconds(report.bound.long_requests_s),
-      Seconds(report.bound.scoring_s));
+      Seconds(report.bound.long_requests_s), Seconds(report.bound.scoring_s));
   text += fmt::format(
       "  apart    start of an engine {} s, preparing a dataset {} s: before the run where engines "
       "stay warm and\n"

@@ -43,8 +43,8 @@ struct SimResult {
   double score_work_s = 0;  ///< CPU seconds
   double stage_s = 0;       ///< of the first node, at the storage's limit
   double weights_bytes = 0;
-  int nodes_staged = 0;     ///< nodes that got the checkpoint
-  double idle_share = 0;    ///< device time without a request, of that after weights-in
+  int nodes_staged = 0;   ///< nodes that got the checkpoint
+  double idle_share = 0;  ///< device time without a request, of that after weights-in
   double generate_share =
       0;  ///< of the time of devices that were not lost: with a request under way
   std::map<std::string, double>

@@ -138,8 +138,8 @@ SimResult Simulation::Finish() {
   SimResult& result = result_;
   result.stage_s = weights_bytes_ / cluster_.storage_bytes_per_s;
   result.weights_bytes = weights_bytes_;
-  result.nodes_staged = static_cast<int>(std::count_if(
-      nodes_.begin(), nodes_.end(), [](const Node& node) { return node.staged; }));
+  result.nodes_staged = static_cast<int>(
+      std::count_if(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.staged; }));
   const SimWork work = WorkOf(tasks_, cluster_.places);
   result.device_work_s = work.device_s;
   result.longest_request_s = work.longest_request_s;

@@ -199,9 +199,9 @@ class Simulation {
     bool staged = false;   ///< has the checkpoint
     bool copying = false;  ///< the checkpoint is on its way there
     bool lost = false;
-    double staged_at = 0;  ///< kTree: or will have it then
-    int from = -1;         ///< kTree: the node that passes it on to this one
-    int serves = 0;        ///< kTree: copies that it passes on
+    double staged_at = 0;          ///< kTree: or will have it then
+    int from = -1;                 ///< kTree: the node that passes it on to this one
+    int serves = 0;                ///< kTree: copies that it passes on
     std::vector<int64_t> waiting;  ///< devices
   };
   std::vector<Node> nodes_;

@@ -280,8 +280,7 @@ struct Spreading {
       process->host == "local" ? fleet.Loaded(process) : loading.push_back(process);
     };
     fleet.AddHost("local", {"cpu:0"});
-    for (int i = 1; i <= hosts; ++i)
-      fleet.AddHost("far" + std::to_string(i), {"cpu:0", "cpu:1"});
+    for (int i = 1; i <= hosts; ++i) fleet.AddHost("far" + std::to_string(i), {"cpu:0", "cpu:1"});
     RunView view = A(1);
     view.checkpoint_bytes = 10e9;  // takes ten seconds to arrive
     fleet.AddRun(view, {{"t", 1'000'000}});

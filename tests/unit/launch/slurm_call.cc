@@ -1,5 +1,6 @@
-// evald-slurm-call: one call of SlurmLauncher, for tests that have a real Slurm. Reads a JSON object
-// from standard input and writes the answer to standard output: {"error": "..."} for an Error.
+// evald-slurm-call: one call of SlurmLauncher, for tests that have a real Slurm. Reads a JSON
+// object from standard input and writes the answer to standard output: {"error": "..."} for an
+// Error.
 
 #include <fmt/format.h>
 

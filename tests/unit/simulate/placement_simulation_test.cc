@@ -72,7 +72,8 @@ TEST(PlacementSimulation, NoNodeGetsACheckpointForWhatOthersEndSooner) {
   const SimResult small = Elastic(cluster, {TinyTask(0, std::vector<float>(40, 1))});
   EXPECT_EQ(small.nodes_staged, 1);
   EXPECT_NEAR(small.makespan_s, 15 + 10, 0.5);
-  const SimResult large = Elastic(Staged(SimStaging::kLink, 16, 4), {TinyTask(0, std::vector<float>(800, 1))});
+  const SimResult large =
+      Elastic(Staged(SimStaging::kLink, 16, 4), {TinyTask(0, std::vector<float>(800, 1))});
   EXPECT_GT(large.nodes_staged, 2);
   EXPECT_LT(large.nodes_staged, 10) << "the last would get it when all is done";
 }
