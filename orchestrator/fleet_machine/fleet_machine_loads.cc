@@ -81,8 +81,10 @@ void FleetMachine::NoteStaged(const WorkerSlot& slot, const std::string& fingerp
 void FleetMachine::OnPulled(size_t index, const news::Pulled& pulled, int64_t now) {
   WorkerSlot& slot = workers_[index];
   if (!slot.pulls() || pulled.of <= 0) return;
-  // A worker of another host pulls once its host has the checkpoint
-  if (slot.state() == WorkerState::kLoading) NoteStaged(slot, *slot.loading, now);
+  // A worker of another host pulls once its host has the checkpoint. The first report may be about
+  // the checkpoint before.
+  const bool comes_on = slot.to_pull > 0 && pulled.bytes != slot.pulled;
+  if (comes_on && slot.state() == WorkerState::kLoading) NoteStaged(slot, *slot.loading, now);
   if (pulled.bytes != slot.pulled) slot.load_moved_us = now;
   slot.pulled = pulled.bytes;
   slot.to_pull = pulled.of;

@@ -67,7 +67,9 @@ void Simulation::OnNodeStaged(int n) {
     if (node.waiting.empty()) return;
     const auto first = static_cast<size_t>(node.waiting[0]);
     node.waiting.clear();
-    return fleet_.Heard(first, news::Pulled{1, static_cast<int64_t>(weights_bytes_)}, micros());
+    for (const int64_t bytes : {0, 1})
+      fleet_.Heard(first, news::Pulled{bytes, static_cast<int64_t>(weights_bytes_)}, micros());
+    return;
   }
   for (int d = 0; d < cluster_.devices_per_node; ++d) {
     const int64_t device = int64_t{n} * cluster_.devices_per_node + d;

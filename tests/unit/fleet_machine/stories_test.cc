@@ -318,10 +318,16 @@ TEST(FleetStory, ACheckpointIsThereOnceAWorkerPullsIt) {
   ASSERT_EQ(story.hosts().size(), 1u);
   TinyProcess& first = *story.loading[0];
   story.fleet.Pass(9);
-  first.outbox.push_back(
-      [&] { story.fleet.machine.Heard(first.id, news::Pulled{1, 100}, story.fleet.now); });
-  story.fleet.Deliver();
-  story.fleet.Pass(0.5);
+  const auto pulls = [&](int64_t bytes) {
+    first.outbox.push_back([&, bytes] {
+      story.fleet.machine.Heard(first.id, {news::Pulled{bytes, 100}}, story.fleet.now);
+    });
+    story.fleet.Deliver();
+    story.fleet.Pass(0.5);
+  };
+  for (int i = 0; i < 3; ++i) pulls(100);  // of the checkpoint before
+  EXPECT_EQ(story.hosts().size(), 1u);
+  pulls(1);
   EXPECT_THAT(story.fleet.machine.hosts().at(first.host).staged, Contains("c1"));
   EXPECT_EQ(story.hosts().size(), 3u) << "the next hosts need not wait for the worker";
 }
