@@ -28,6 +28,7 @@ struct SimulateFlags {
   int nodes = 0;
   int checkpoints = 0;
   double every_s = 0;
+  std::string staging;
   std::string print;
   std::string gantt;
   std::string trace;
@@ -39,6 +40,7 @@ SimCluster ChosenCluster(const SimulateFlags& flags, const SimPreset& preset) {
   SimCluster cluster = FindCluster(flags.cluster.empty() ? preset.cluster : flags.cluster);
   if (flags.cluster.empty()) cluster.nodes = preset.nodes;
   if (flags.nodes > 0) cluster.nodes = flags.nodes;
+  if (!flags.staging.empty()) cluster.staging = SimStagingOf(flags.staging);
   return cluster;
 }
 
@@ -72,6 +74,11 @@ void MakeStreamScenario(int checkpoints, Scenario* scenario) {
     throw Error(ErrorKind::kUsage,
                 "faults and ablations are simulated for one checkpoint, not for a stream",
                 "leave out --checkpoints, or give --preset acme-7b-63");
+  }
+  if (scenario->cluster.staging != SimStaging::kEach) {
+    throw Error(ErrorKind::kUsage,
+                "--staging: link and tree are simulated for one checkpoint, not for a stream",
+                "leave out --checkpoints, or give --staging each");
   }
   scenario->draws = scenario->keep_spans = checkpoints;
 }
@@ -109,7 +116,7 @@ ExitStatus SimulateDay(const Common& common, const SimulateFlags& flags, const S
   const Scenario& asked = flags.scenario;
   if (!flags.workload.empty() || !flags.gantt.empty() || !flags.trace.empty() ||
       flags.checkpoints > 0 || flags.every_s > 0 || asked.prior_error > 1 || asked.no_priors ||
-      asked.has_faults() || asked.ablate || flags.file_order) {
+      asked.has_faults() || asked.ablate || flags.file_order || !flags.staging.empty()) {
     throw Error(ErrorKind::kUsage,
                 "--preset cluster-day takes --cluster, --nodes, --policy, --draws (its days) and "
                 "--seed, and nothing else");
@@ -167,6 +174,7 @@ void CheckArguments(const SimulateFlags& flags) {
                                       {"--fail-rate", scenario.trial_failure_rate},
                                       {"--lose-node-at", scenario.lose_node_at},
                                       {"--slow-device", scenario.slow_device},
+                                      {"--slow-node", scenario.slow_node},
                                       {"--every", flags.every_s}}) {
     if (std::isnan(value))
       throw Error(ErrorKind::kUsage, fmt::format("{}: found nan, expected a number", option));
@@ -189,6 +197,12 @@ void AddWhat(Command command, SimulateFlags* flags) {
   command.AddOption("--cluster", &flags->cluster, Join(SimClusterNames(), ", ") + ", or a file")
       .Metavar("NAME|FILE");
   command.AddOption("--nodes", &flags->nodes, "Nodes, instead of the cluster's").Within(1, 100'000);
+  command
+      .AddOption(
+          "--staging", &flags->staging,
+          "How nodes get the checkpoint, instead of the cluster's way: each over a link of its "
+          "own, all over one link, or from one another in a tree")
+      .OneOf({"each", "link", "tree"});
   command
       .AddOption("--checkpoints", &flags->checkpoints,
                  "So many of a training run, on the same devices")
@@ -237,6 +251,11 @@ void AddHow(Command command, SimulateFlags* flags) {
                  "The first device takes so many times as long as it says")
       .Within(1.0, 1000.0)
       .Metavar("FACTOR");
+  command
+      .AddOption("--slow-node", &scenario->slow_node,
+                 "So do all devices of the second node, or of the only one")
+      .Within(1.0, 1000.0)
+      .Metavar("FACTOR");
   command.AddFlag("--ablate", &scenario->ablate,
                   "Also evald's policy without each of the five decouplings");
 }
@@ -263,6 +282,8 @@ void AddSimulate(Command app, const Common* common, Action* action) {
       "  evald simulate --policy coupled,elastic --gantt schedule.svg\n"
       "  evald simulate --cluster acme-modern --nodes 4 --prior-error 3 --draws 100\n"
       "  evald simulate --nodes 4 --fail-rate 0.05 --lose-node-at 0.5\n"
+      "  evald simulate --nodes 64 --staging link          all nodes read the checkpoint over one "
+      "link\n"
       "  evald simulate --preset stream --every 1200       does it keep up with training?\n"
       "  evald simulate --preset cluster-day --draws 30    a month of jobs as a cluster saw them\n"
       "  evald simulate --print cluster > cluster.yaml; evald simulate --cluster cluster.yaml\n\n"

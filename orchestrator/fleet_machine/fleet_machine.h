@@ -17,6 +17,7 @@
 #include "orchestrator/fleet_machine/run_view.h"
 #include "orchestrator/fleet_machine/worker_slot.h"
 #include "orchestrator/schedule/dispatch.h"
+#include "orchestrator/schedule/placement.h"
 #include "orchestrator/schedule/scoring_turns.h"
 
 namespace evald {
@@ -61,6 +62,9 @@ class FleetMachine {
     double unheard_load_s = 60;
     /// A worker whose load no run needs any more is restarted after this
     double needless_load_s = 5;
+    /// Hosts that have a checkpoint, or are getting it, pass it on to others: a copy to one more
+    /// host takes no rate from the others. Otherwise CopyPace says how many are made at once
+    bool hosts_pass_on = false;
     DeviceLimits device_limits;  ///< when a GPU is set aside
     /// Other hosts may come in place of those whose devices are set aside: no run ends for want of
     /// devices
@@ -140,8 +144,8 @@ class FleetMachine {
     bool left = false;
     /// Fingerprints of the checkpoints in its memory, as far as known
     std::set<std::string> staged;
-    /// Rate at which a checkpoint arrives there; a guess until one did
-    double stage_bytes_per_s = 1e9;
+    /// Rate at which a checkpoint arrived there last; 0: none did
+    double stage_bytes_per_s = 0;
     std::vector<size_t> workers, metric_processes;  ///< its slots, in ascending order
     int devices = 0;                                ///< those that count, as of the last Recount
     int offered_gpus = 0;                           ///< likewise
@@ -275,8 +279,10 @@ class FleetMachine {
   }
   bool HasGpuFor(const Run& run) const;
   bool HostHas(const std::string& host, const Run& run) const;
-  bool WorthLoading(const WorkerSlot& slot, Run* run);
+  bool WorthLoading(const WorkerSlot& slot, Run* run, int64_t now);
   int DevicesBeside(Run* run);
+  double StageSeconds(const Host& host, double bytes) const;
+  void LookForCopies(int64_t now);
   void StartAs(size_t index, const WorkerSlot::Start& start, int64_t now);
   WorkerSlot::Start StartFor(const WorkerSlot& slot, const Run& run) const;
   void StartMissing(const std::string& host, int64_t now);
@@ -340,6 +346,11 @@ class FleetMachine {
   std::set<int64_t> wanting_;                // runs that want workers
   std::map<std::string, int> fingerprints_;  // of runs, with the number of runs that have each
   std::set<std::string> kept_;               // staged checkpoints of runs that are over
+  CopyPace pace_;
+  // The checkpoint that each host is getting, as of copies_revision_; not for longer than it should
+  std::map<std::string, std::string> copies_;
+  uint64_t copies_revision_ = 0;
+  int64_t copies_until_us_ = 0;  // then one of them will have taken longer
   DeviceBook devices_;
   DeviceUse use_;
   int64_t use_decayed_us_ = 0;

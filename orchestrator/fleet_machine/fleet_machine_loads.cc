@@ -65,14 +65,19 @@ void FleetMachine::OnLoaded(size_t index, const news::Loaded& loaded, int64_t no
 
 void FleetMachine::NoteStaged(const WorkerSlot& slot, const std::string& fingerprint, int64_t now) {
   Host& host = hosts_.at(slot.host);
-  if (fingerprint.empty() || !host.staged.insert(fingerprint).second || slot.load_sent_us == 0)
-    return;
+  if (fingerprint.empty() || host.staged.count(fingerprint) > 0) return;
+  LookForCopies(now);
+  const auto under_way = static_cast<int>(copies_.size() + 1 - copies_.count(slot.host));
+  host.staged.insert(fingerprint);
+  ++revision_;
+  ready_.InsertAll(declined_);  // the turn of another host may have come
   const Run* run = Find(slot.run);
   const double seconds = static_cast<double>(now - slot.load_sent_us) / 1e6;
-  if (run == nullptr || run->view.fingerprint != fingerprint || run->view.checkpoint_bytes <= 0 ||
-      seconds <= 0)
+  if (slot.load_sent_us == 0 || run == nullptr || run->view.fingerprint != fingerprint ||
+      run->view.checkpoint_bytes <= 0 || seconds <= 0)
     return;
   host.stage_bytes_per_s = run->view.checkpoint_bytes / seconds;
+  if (!host.spec.stages_here) pace_.Ended(under_way, run->view.checkpoint_bytes, seconds);
 }
 
 // ---- loads that end
@@ -80,6 +85,10 @@ void FleetMachine::NoteStaged(const WorkerSlot& slot, const std::string& fingerp
 void FleetMachine::OnPulled(size_t index, const news::Pulled& pulled, int64_t now) {
   WorkerSlot& slot = workers_[index];
   if (!slot.pulls() || pulled.of <= 0) return;
+  // A worker of another host pulls once its host has the checkpoint. The first report may be about
+  // the checkpoint before.
+  const bool comes_on = slot.to_pull > 0 && pulled.bytes != slot.pulled;
+  if (comes_on && slot.state() == WorkerState::kLoading) NoteStaged(slot, *slot.loading, now);
   if (pulled.bytes != slot.pulled) slot.load_moved_us = now;
   slot.pulled = pulled.bytes;
   slot.to_pull = pulled.of;

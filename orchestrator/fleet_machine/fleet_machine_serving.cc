@@ -2,12 +2,13 @@
 #include <algorithm>
 
 #include "orchestrator/fleet_machine/fleet_machine.h"
-#include "orchestrator/schedule/placement.h"
 
 namespace evald {
 namespace {
 
 constexpr int64_t kStopMicros = 5'000'000;
+// A copy that takes so many times as long as expected, and so many seconds more, is late.
+constexpr double kLateCopyFactor = 2, kLateCopySeconds = 10;
 
 }  // namespace
 
@@ -122,7 +123,7 @@ FleetMachine::Run* FleetMachine::Choose(size_t index, int64_t now) {
   }
   const auto worth = [&](int64_t number) {
     Run* run = &runs_.at(number);
-    if (!loads(*run) || WorthLoading(slot, run)) return true;
+    if (!loads(*run) || WorthLoading(slot, run, now)) return true;
     declined_.Insert(index);
     std::erase_if(wanting, [&](const DispatchRun& other) { return other.number == number; });
     return false;
@@ -145,20 +146,62 @@ bool FleetMachine::HostHas(const std::string& host, const Run& run) const {
   return entry.spec.stages_here || entry.staged.count(run.view.fingerprint) > 0;
 }
 
-bool FleetMachine::WorthLoading(const WorkerSlot& slot, Run* run) {
+// Seconds that a copy to the host is expected to take.
+double FleetMachine::StageSeconds(const Host& host, double bytes) const {
+  return bytes / (host.stage_bytes_per_s > 0 ? host.stage_bytes_per_s : pace_.bytes_per_s());
+}
+
+// Finds the hosts that are getting a checkpoint. A host where that takes much longer than expected
+// keeps no other host waiting.
+void FleetMachine::LookForCopies(int64_t now) {
+  if (now >= copies_until_us_) ++revision_;
+  if (copies_revision_ == revision_) return;
+  copies_revision_ = revision_;
+  copies_until_us_ = INT64_MAX;
+  copies_.clear();
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const WorkerSlot& slot = workers_[i];
+    if (slot.state() != WorkerState::kLoading || slot.loading->empty() || !Usable(slot)) continue;
+    const Host& host = *homes_[i];
+    const Run* run = Find(slot.run);
+    if (host.spec.stages_here || host.staged.count(*slot.loading) > 0 || run == nullptr ||
+        run->view.fingerprint != *slot.loading)
+      continue;
+    const double patience_s =
+        kLateCopyFactor * StageSeconds(host, run->view.checkpoint_bytes) * pace_.at_once() +
+        kLateCopySeconds;
+    const int64_t until = slot.load_moved_us + static_cast<int64_t>(patience_s * 1e6);
+    if (until <= now) continue;
+    copies_until_us_ = std::min(copies_until_us_, until);
+    copies_[slot.host] = *slot.loading;
+  }
+}
+
+// A worker of a host that is getting the checkpoint joins the others there. Further hosts get it in
+// turn, if that pays.
+bool FleetMachine::WorthLoading(const WorkerSlot& slot, Run* run, int64_t now) {
   if (HostHas(slot.host, *run)) return true;
-  const double stage_s = run->view.checkpoint_bytes / hosts_.at(slot.host).stage_bytes_per_s;
+  LookForCopies(now);
+  const auto copy = copies_.find(slot.host);
+  if (copy != copies_.end() && copy->second == run->view.fingerprint) return true;
+  if (!options_.hosts_pass_on && static_cast<int>(copies_.size()) >= pace_.at_once()) return false;
+  const double stage_s = StageSeconds(hosts_.at(slot.host), run->view.checkpoint_bytes);
   return WorthStaging({DevicesBeside(run), run->view.open_s, stage_s});
 }
 
-// Devices that are idle or work for the run, on hosts that have its checkpoint.
+// Devices that are idle or work for the run, on hosts that have its checkpoint or are getting it.
 int FleetMachine::DevicesBeside(Run* run) {
   if (run->beside_revision == revision_) return run->beside;
   run->beside_revision = revision_;
+  const auto has = [&](const std::string& host) {
+    if (HostHas(host, *run)) return true;
+    const auto copy = copies_.find(host);
+    return copy != copies_.end() && copy->second == run->view.fingerprint;
+  };
   run->beside =
       static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [&](const WorkerSlot& slot) {
         return slot.kept_running() && Usable(slot) && slot.state() != WorkerState::kWaiting &&
-               HostHas(slot.host, *run) && (slot.held.empty() || slot.run == run->view.number) &&
+               has(slot.host) && (slot.held.empty() || slot.run == run->view.number) &&
                Suits(slot, *run);
       }));
   return run->beside;

@@ -345,6 +345,8 @@ class RunMachine {
   double SlownessOf(Holder worker);
   bool EndsInTime(const Theft& theft, Holder worker, double seconds);
   double SecondsOf(const TrialState& trial, double slow) const;
+  int64_t FreePlaces(Holder worker) const;
+  void FitIntoPlaces(Holder worker, std::vector<Cut>* cuts) const;
   int DeviceOf(Holder worker);
   std::vector<WaitingDocuments> WaitingOf(Holder worker, int64_t now) const;
   TrialLease LeaseOf(const Grant& grant, int64_t now);

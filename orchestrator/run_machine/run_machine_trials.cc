@@ -18,6 +18,10 @@ namespace {
 constexpr int64_t kShortenMicros = 10'000'000;
 // The longest time that a worker waits for documents that others give back.
 constexpr int64_t kStealWaitMicros = 2'000'000;
+// Shorter requests may wait for a place.
+constexpr double kLongRequestSeconds = 15;
+// Documents that are given out by places take at least so many times as long as their lease.
+constexpr double kWorthLeases = 100;
 
 }  // namespace
 
@@ -47,11 +51,52 @@ int64_t& RunMachine::StealWaitOf(Holder worker) {
   return steal_wait_us_[at];
 }
 
+// Places of the worker's engine without a request, as far as is known.
+int64_t RunMachine::FreePlaces(Holder worker) const {
+  double held = 0;
+  for (const int64_t number : trials_table_.ItemsOf(worker)) {
+    const TrialState& trial = trials_.at(number);
+    double all = 0, reported = 0;
+    for (const SliceState& slice : trial.slices) {
+      const double requests =
+          static_cast<double>(slice.documents.size()) * specs_[slice.task].requests_per_document;
+      all += requests;
+      reported += slice.reported ? requests : 0;
+    }
+    held += std::max(0.0, all - std::max(reported, static_cast<double>(trial.requests_done)));
+  }
+  return work_.places() - static_cast<int64_t>(std::ceil(held));
+}
+
+// A long request that waits for a place, which another one may hold for as long, holds up the end
+// of the run, while other devices would have begun it. So documents whose requests are long, beside
+// what is left to do, are given out by places.
+void RunMachine::FitIntoPlaces(Holder worker, std::vector<Cut>* cuts) const {
+  const double share = work_.device_s() / std::max(1, work_.devices());
+  double places = std::max(1.0, static_cast<double>(FreePlaces(worker)));
+  for (size_t i = 0; i < cuts->size(); ++i) {
+    Cut& cut = (*cuts)[i];
+    const TaskEstimate& estimate = work_.estimate(cut.task);
+    if (estimate.request_s < kLongRequestSeconds || 2 * estimate.request_s < share) continue;
+    const double each = std::max(1.0, specs_[cut.task].requests_per_document);
+    // As few documents as that are worth a lease, however
+    const double worth = std::ceil(kWorthLeases * lease_s_ / std::max(estimate.device_s, 1e-9));
+    const auto fit = static_cast<int64_t>(std::max({1.0, std::floor(places / each), worth}));
+    places = std::max(1.0, places - static_cast<double>(std::min(fit, cut.documents)) * each);
+    const bool dear = estimate.prefix_s > estimate.device_s * static_cast<double>(fit);
+    if (!dear) cut.documents = std::min(cut.documents, fit);
+    // Shorter requests would take places from the rest of the task
+    if (cut.documents < work_.open(cut.task)) cuts->resize(i + 1);
+  }
+}
+
 // Cuts the policy's next trial into slices; each slice is scored by itself. The trial is expected
 // to end within `seconds`.
 std::optional<int64_t> RunMachine::CutTrial(Holder worker, double seconds) {
   if (work_.documents() == 0) return std::nullopt;
   std::vector<Cut> cuts = policy_->Next(work_, DeviceOf(worker) % std::max(1, work_.devices()));
+  if (cuts.empty()) return std::nullopt;
+  if (policy_->backs_up_stragglers()) FitIntoPlaces(worker, &cuts);
   if (std::isfinite(seconds)) cuts = CutToFit(work_, cuts, lease_s_, SlownessOf(worker), seconds);
   if (cuts.empty()) return std::nullopt;
   TrialState state;

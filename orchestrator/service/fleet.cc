@@ -26,6 +26,7 @@ FleetMachine::Options MachineOptions(const FleetOptions& options) {
           .load_stall_s = options.stall_timeout_s,
           .needless_load_s = options.needless_load_s,
           .device_limits = options.device_limits,
+          .hosts_pass_on = true,
           .hosts_may_come = options.hosts_may_come};
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "evald/error.h"
 #include "orchestrator/config/yaml_section.h"
 
 namespace evald {
@@ -35,6 +36,22 @@ void ReadExecutor(YamlSection section, SimCluster* cluster) {
   section.Finish();
 }
 
+void ReadStaging(std::optional<YamlSection> section, SimCluster* cluster) {
+  cluster->node_bytes_per_s = cluster->storage_bytes_per_s;
+  if (!section) return;
+  const std::string way = section->String("way").value_or("each");
+  try {
+    cluster->staging = SimStagingOf(way);
+  } catch (const Error& error) {
+    section->Refuse("way", error.what());
+  }
+  cluster->node_bytes_per_s =
+      section->Number("node_bytes_per_s", 1, 1e15).value_or(cluster->node_bytes_per_s);
+  cluster->fan_out = static_cast<int>(section->Integer("fan_out", 1, 1000).value_or(2));
+  cluster->hop_s = section->Number("hop_s", 0, 1e6).value_or(0);
+  section->Finish();
+}
+
 SimCluster Read(YamlSection top) {
   const std::string schema = top.String("schema").value_or("");
   if (schema != kSchema)
@@ -45,6 +62,7 @@ SimCluster Read(YamlSection top) {
   CountAt(&top, "devices_per_node", 1024, &cluster.devices_per_node);
   CountAt(&top, "score_slots_per_node", 100'000, &cluster.score_slots_per_node);
   NumberAt(&top, "storage_bytes_per_s", 1, 1e15, &cluster.storage_bytes_per_s);
+  ReadStaging(top.Section("staging"), &cluster);
   NumberAt(&top, "pcie_bytes_per_s", 1, 1e15, &cluster.pcie_bytes_per_s);
   NumberAt(&top, "memory_bytes_per_s", 1, 1e16, &cluster.memory_bytes_per_s);
   NumberAt(&top, "flop_per_s", 1, 1e20, &cluster.flop_per_s);
@@ -58,6 +76,17 @@ SimCluster Read(YamlSection top) {
 }
 
 }  // namespace
+
+SimStaging SimStagingOf(const std::string& word) {
+  for (const SimStaging staging : {SimStaging::kEach, SimStaging::kLink, SimStaging::kTree}) {
+    if (word == Name(staging)) return staging;
+  }
+  throw Error(ErrorKind::kUsage, fmt::format("found '{}', expected each, link or tree", word));
+}
+
+const char* Name(SimStaging staging) {
+  return staging == SimStaging::kEach ? "each" : staging == SimStaging::kLink ? "link" : "tree";
+}
 
 SimCluster ReadCluster(const std::filesystem::path& file) {
   return Read(YamlSection::Load(file, {}));

@@ -71,6 +71,8 @@ PolicyReport MakePolicyReport(const Scenario& scenario, const ScenarioResult& re
   }
   report.startup_s = scenario.cluster.start_s;
   report.trials = MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].trials); });
+  report.nodes_staged =
+      MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].nodes_staged); });
   report.trials_failed =
       MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].trials_failed); });
   report.documents_again =
@@ -108,6 +110,7 @@ Json ToJson(const SimReport& report, const PolicyReport& policy) {
                {"startup_in_makespan", !policy.decouplings.stay_warm},
                {"decouplings", ToJson(policy.decouplings)},
                {"trials", policy.trials},
+               {"nodes_staged", policy.nodes_staged},
                {"documents_scored", policy.documents_scored},
                {"estimate_error", policy.estimate_error},
                {"over_draws",
@@ -131,6 +134,7 @@ Json ClusterJson(const SimCluster& cluster) {
           {"nodes", cluster.nodes},
           {"devices", cluster.devices()},
           {"score_slots", cluster.score_slots()},
+          {"staging", Name(cluster.staging)},
           {"places", cluster.places}};
 }
 
@@ -143,6 +147,7 @@ Json ArgumentsJson(const Scenario& scenario) {
           {"fail_rate", scenario.trial_failure_rate},
           {"lose_node_at", scenario.lose_node_at},
           {"slow_device", scenario.slow_device},
+          {"slow_node", scenario.slow_node},
           {"policies", scenario.policies},
           {"ablate", scenario.ablate}};
 }
@@ -212,6 +217,7 @@ Json ToJson(const SimReport& report) {
        {{"stage_s", report.bound.stage_s},
         {"device_work_s", report.bound.work_s},
         {"longest_request_s", report.bound.longest_request_s},
+        {"long_requests_s", report.bound.long_requests_s},
         {"scoring_s", report.bound.scoring_s},
         {"over_draws", ToJson(report.bound_s)}}},
       {"startup",

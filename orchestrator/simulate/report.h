@@ -34,6 +34,7 @@ struct PolicyReport {
       device_time;                    ///< shares of all device time by cause, means over draws
   std::vector<double> task_scored_s;  ///< medians over draws, by task
   double startup_s = 0;               ///< of an engine; within the makespan unless it stays warm
+  double nodes_staged = 0;            ///< that got the checkpoint
   double trials = 0, trials_failed = 0, trials_backed_up = 0,
          documents_again = 0;    ///< means over draws
   int64_t documents_scored = 0;  ///< least of all draws

@@ -83,10 +83,10 @@ std::string Head(const SimReport& report) {
       Counted(cluster.score_slots(), "scoring slot"));
   text += fmt::format(
       "  bound    {} s = staging {} s + the largest of device work ÷ {} {} s, longest request {} "
-      "s, scoring {} s\n",
+      "s (all long ones {} s), scoring {} s\n",
       Seconds(report.bound.total_s()), Seconds(report.bound.stage_s), cluster.devices(),
       Seconds(report.bound.work_s), Seconds(report.bound.longest_request_s),
-      Seconds(report.bound.scoring_s));
+      Seconds(report.bound.long_requests_s), Seconds(report.bound.scoring_s));
   text += fmt::format(
       "  apart    start of an engine {} s, preparing a dataset {} s: before the run where engines "
       "stay warm and\n"
@@ -104,6 +104,8 @@ std::string Head(const SimReport& report) {
   if (scenario.slow_device > 1)
     changed.push_back(
         fmt::format("a device {:.3g} times slower than it says", scenario.slow_device));
+  if (scenario.slow_node > 1)
+    changed.push_back(fmt::format("a node {:.3g} times slower than it says", scenario.slow_node));
   if (scenario.has_faults()) changed.push_back("\"of bound\" is of what the faults left to do");
   if (!changed.empty()) text += "  with     " + Join(changed, "; ") + "\n";
   text += fmt::format("  draws    {}, from seed {}{}\n\n", scenario.draws, scenario.seed,

@@ -106,6 +106,7 @@ Simulation::Options OptionsOf(const Scenario& scenario, const Case& one, int dra
   options.faults.trial_failure_rate = scenario.trial_failure_rate;
   if (scenario.lose_node_at > 0) options.faults.node_lost_at_s = scenario.lose_node_at * bound_s;
   options.faults.slow_device = scenario.slow_device;
+  options.faults.slow_node = scenario.slow_node;
   options.keep_spans = draw < scenario.keep_spans;
   if (scenario.no_priors) options.weight = 1;
   return options;
@@ -119,8 +120,8 @@ void RunDraw(const Scenario& scenario, const std::vector<Case>& cases, int draw,
       scenario.shuffle ? Shuffled(scenario.workload, &random) : scenario.workload;
   const std::vector<SimTask> tasks = DrawTasks(workload, scenario.cluster, random());
   const std::vector<TaskEstimate> estimates = Expected(scenario, workload, tasks, &random);
-  const SimBound bound = BoundOf(WorkOf(tasks, scenario.cluster.places), scenario.cluster,
-                                 workload.model.bytes / scenario.cluster.storage_bytes_per_s);
+  const SimBound bound =
+      BoundOf(WorkOf(tasks, scenario.cluster.places), scenario.cluster, workload.model.bytes);
   result->bounds[draw] = bound;
   for (size_t i = 0; i < cases.size(); ++i) {
     Simulation simulation(scenario.cluster, workload.model.bytes, tasks, estimates,

@@ -24,11 +24,14 @@ struct Scenario {
   double trial_failure_rate = 0;
   double lose_node_at = 0;  ///< share of the bound at which the last node is lost; 0: never
   double slow_device = 1;   ///< the first device takes so many times as long as it says
+  double slow_node = 1;     ///< so do all devices of the second node, or of the only one
   bool ablate = false;      ///< evald's policy also with each decoupling switched off
   int keep_spans = 0;       ///< of so many draws, from the first
   int threads = 1;          ///< draws that are simulated at once
 
-  bool has_faults() const { return trial_failure_rate > 0 || lose_node_at > 0 || slow_device > 1; }
+  bool has_faults() const {
+    return trial_failure_rate > 0 || lose_node_at > 0 || slow_device > 1 || slow_node > 1;
+  }
 };
 
 /// One policy, or an ablation of evald's.

@@ -15,8 +15,9 @@ constexpr double kForeverSeconds = 1e9;
 constexpr LeaseLimits kPatient = {.attempts_max = std::numeric_limits<int>::max(),
                                   .silence_max_us = std::numeric_limits<int64_t>::max()};
 
-FleetMachine::Options PatientFleet() {
+FleetMachine::Options PatientFleet(const SimCluster& cluster) {
   FleetMachine::Options options;
+  options.hosts_pass_on = cluster.staging == SimStaging::kTree;
   options.load_stall_s = kForeverSeconds;
   return options;
 }
@@ -28,8 +29,9 @@ Decouplings DecouplingsOf(const Simulation::Options& options) {
 }  // namespace
 
 double SimResult::bound_s(const SimCluster& cluster) const {
-  return BoundOf({device_work_s, longest_request_s, first_generation_s, score_work_s}, cluster,
-                 stage_s)
+  return BoundOf(
+             {device_work_s, longest_request_s, long_documents, first_generation_s, score_work_s},
+             cluster, weights_bytes)
       .total_s();
 }
 
@@ -43,7 +45,8 @@ Simulation::Simulation(const SimCluster& cluster, double weights_bytes,
       decouplings_(DecouplingsOf(options_)),
       random_(options_.seed),
       run_(kPatient, kPatient),
-      fleet_(PatientFleet()),
+      fleet_(PatientFleet(cluster)),
+      nodes_(static_cast<size_t>(cluster.nodes)),
       storage_(static_cast<size_t>(cluster.nodes), SharedLink(cluster.storage_bytes_per_s)),
       storage_version_(static_cast<size_t>(cluster.nodes), 0),
       pool_(cluster.score_slots()),
@@ -88,6 +91,8 @@ void Simulation::Handle(const Event& event) {
   switch (event.kind) {
     case Kind::kStorage:
       return OnStorage(event);
+    case Kind::kCopied:
+      return OnNodeStaged(static_cast<int>(event.a));
     case Kind::kReady:
       return OnReady(event.a);
     case Kind::kWant:
@@ -117,18 +122,32 @@ void Simulation::Span(int64_t device, const char* name, double begin, double end
     result_.spans.push_back({static_cast<int>(device), name, begin, end, label});
 }
 
+// All devices together, at the rates that they have. The fastest nodes have the checkpoint first.
+double Simulation::SlowBound(double work_s) const {
+  std::vector<double> devices;
+  for (int node = 0; node < cluster_.nodes; ++node) {
+    double& of_node = devices.emplace_back(0);
+    for (int d = 0; d < cluster_.devices_per_node; ++d)
+      of_node += 1 / SlownessOf(int64_t{node} * cluster_.devices_per_node + d);
+  }
+  std::sort(devices.rbegin(), devices.rend());
+  return WorkEnd(StagedTimes(cluster_, weights_bytes_), devices, work_s);
+}
+
 SimResult Simulation::Finish() {
   SimResult& result = result_;
   result.stage_s = weights_bytes_ / cluster_.storage_bytes_per_s;
+  result.weights_bytes = weights_bytes_;
+  result.nodes_staged = static_cast<int>(
+      std::count_if(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.staged; }));
   const SimWork work = WorkOf(tasks_, cluster_.places);
   result.device_work_s = work.device_s;
   result.longest_request_s = work.longest_request_s;
+  result.long_documents = work.long_documents;
   result.first_generation_s = work.first_generation_s;
   result.score_work_s = work.score_s;
-  if (options_.faults.slow_device > 1) {
-    const double devices = cluster_.devices() - 1 + 1 / options_.faults.slow_device;
-    result.left_bound_s = std::max(result.left_bound_s, result.stage_s + work.device_s / devices);
-  }
+  if (options_.faults.slow_device > 1 || options_.faults.slow_node > 1)
+    result.left_bound_s = std::max(result.left_bound_s, SlowBound(work.device_s));
   double weighted = 0;
   for (size_t t = 0; t < tasks_.size(); ++t) {
     const TaskEstimate truth = TrueEstimate(tasks_[t], cluster_.places);
@@ -145,7 +164,7 @@ SimResult Simulation::Finish() {
     if (device.lost) continue;
     all += result.makespan_s;
     busy += device.queue.busy_s(result.makespan_s);
-    after += result.makespan_s - device.weights_in;
+    if (device.weights_in > 0) after += result.makespan_s - device.weights_in;
     for (size_t cause = 0; cause < kSimCauses.size(); ++cause) {
       if (device.spent[cause] > 0) result.lost_shares[kSimCauses[cause]] += device.spent[cause];
     }

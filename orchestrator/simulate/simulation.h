@@ -47,6 +47,7 @@ class Simulation {
  private:
   enum class Kind : int32_t {
     kStorage,
+    kCopied,
     kReady,
     kWant,
     kSlice,
@@ -63,7 +64,7 @@ class Simulation {
     int64_t order = 0;
     Kind kind = Kind::kWant;
     int32_t b = 0;  ///< slice, or number of a transfer
-    int64_t a = 0;  ///< device, node, trial or slot
+    int64_t a = 0;  ///< device, node, storage link, trial or slot
     int64_t version = 0;
     bool operator<(const Event& other) const {
       return time != other.time ? time < other.time : order < other.order;
@@ -106,10 +107,24 @@ class Simulation {
   const std::string& IdOf(int64_t device) const { return fleet_.workers()[device].id; }
 
   // weights (simulation_load.cc)
+  /// Nodes get the checkpoint when the fleet orders a load there, and not by themselves at time 0.
+  bool staged_by_order() const {
+    return cluster_.staging != SimStaging::kEach && decouplings_.load_once &&
+           decouplings_.stay_warm;
+  }
+  size_t LinkOf(int node) const {
+    return cluster_.staging == SimStaging::kEach ? static_cast<size_t>(node) : 0;
+  }
   void BeginLoading();
   void BeginTransfer(int node, int64_t transfer);
-  void StorageChanged(int node);
+  void StorageChanged(size_t link);
   void OnStorage(const Event& event);
+  void OnDeviceLoaded(int64_t device);
+  void Pull(int64_t device);
+  void LoadByOrder(int64_t device);
+  void BeginCopy(int node);
+  void OnNodeStaged(int node);
+  void LoseStaging(int node);
   void OnReady(int64_t device);
   void Loaded(int64_t device);
 
@@ -147,8 +162,13 @@ class Simulation {
   bool kept(size_t task, int64_t document, int64_t device) const {
     return !kept_.empty() && kept_[task][document] == NodeOf(device) + 1;
   }
-  double SlownessOf(int64_t device) const { return device == 0 ? options_.faults.slow_device : 1; }
+  bool IsSlow(int node) const { return node == std::min(1, cluster_.nodes - 1); }
+  double SlownessOf(int64_t device) const {
+    const double of_node = IsSlow(NodeOf(device)) ? options_.faults.slow_node : 1;
+    return device == 0 ? options_.faults.slow_device * of_node : of_node;
+  }
   double DeviceSecondsLeft() const;
+  double SlowBound(double work_s) const;
 
   // scoring (simulation_scoring.cc)
   void ServeScoring();
@@ -175,7 +195,17 @@ class Simulation {
   std::vector<double> prior_device_s_;  ///< by task
 
   std::vector<SimDevice> devices_;
-  std::vector<SharedLink> storage_;
+  struct Node {
+    bool staged = false;   ///< has the checkpoint
+    bool copying = false;  ///< the checkpoint is on its way there
+    bool lost = false;
+    double staged_at = 0;          ///< kTree: or will have it then
+    int from = -1;                 ///< kTree: the node that passes it on to this one
+    int serves = 0;                ///< kTree: copies that it passes on
+    std::vector<int64_t> waiting;  ///< devices
+  };
+  std::vector<Node> nodes_;
+  std::vector<SharedLink> storage_;  ///< of each node, or one for all
   std::vector<int64_t> storage_version_;
   std::deque<SimTrial> trials_;
   bool heartbeat_due_ = false;

@@ -83,6 +83,7 @@ void Simulation::LoseSlots() {
 
 void Simulation::OnNodeLost() {
   const int lost = cluster_.nodes - 1;
+  LoseStaging(lost);
   for (size_t d = 0; d < devices_.size(); ++d) {
     if (NodeOf(static_cast<int64_t>(d)) != lost) continue;
     SimDevice& device = devices_[d];

@@ -42,6 +42,9 @@ void Simulation::PlanRun(const std::vector<TaskEstimate>& estimates) {
   view_.engine = EngineFacts{kSimProfile, "1", "modelled", false};
   view_.load = decouplings_.stay_warm ? kSimCheckpoint : "";
   view_.planned = true;
+  if (!staged_by_order()) return;
+  view_.fingerprint = kSimCheckpoint;
+  view_.checkpoint_bytes = weights_bytes_;
 }
 
 void Simulation::AddHosts() {
@@ -50,6 +53,7 @@ void Simulation::AddHosts() {
     host.name = fmt::format("n{}", node);
     host.prefix = host.name + ".";
     host.devices.assign(static_cast<size_t>(cluster_.devices_per_node), "modelled");
+    host.stages_here = staged_by_order() && node == 0;
     host.metric_processes = 0;  // the pool is modelled as a whole
     fleet_.HostAdded(host, micros());
     fleet_.HostReady(host.name, {}, {}, micros());
@@ -62,7 +66,9 @@ void Simulation::AddHosts() {
 // The fleet looks at the run if what it wants has changed, or if documents came back: only then may
 // a worker that got nothing get something.
 void Simulation::TellChanges() {
-  const bool wants = run_.has_trials(), needs = !run_.trials_idle();
+  // A service gives out loads once its own host has the checkpoint
+  const bool staged = !staged_by_order() || nodes_[0].staged;
+  const bool wants = staged && run_.has_trials(), needs = staged && !run_.trials_idle();
   if (!came_back_ && wants == view_.wants_workers && needs == view_.needs_workers) return;
   came_back_ = false;
   view_.wants_workers = wants;
@@ -101,9 +107,13 @@ void Simulation::Do(const order::StartWorker& order) {
   fleet_.Heard(order.worker, news::Hello{}, micros());
 }
 
-// Weights of warm executors are under way since time 0.
+// Otherwise the weights of warm executors are under way since time 0.
 void Simulation::Do(const order::Load& order) {
-  if (!decouplings_.stay_warm) Loaded(DeviceOf(order.worker));
+  if (staged_by_order()) {
+    LoadByOrder(DeviceOf(order.worker));
+  } else if (!decouplings_.stay_warm) {
+    Loaded(DeviceOf(order.worker));
+  }
 }
 
 void Simulation::Do(const order::LeaseTrial& order) {

@@ -3,6 +3,7 @@ docs/simulate.md."""
 import json
 import os
 import pathlib
+import time
 import unittest
 import xml.etree.ElementTree as xml
 
@@ -136,6 +137,60 @@ class Told(Simulate):
         self.assertEqual(self.json(*own)["policies"], self.json("--policy", "elastic")["policies"])
 
 
+class Placement(Simulate):
+    """1 to 128 nodes of 8 devices that get the checkpoint over one link or from one another."""
+
+    def one(self, nodes, staging, cluster="acme", *arguments):
+        report = self.json("--cluster", cluster, "--nodes", str(nodes), "--staging", staging, "--policy", "elastic", *arguments)
+        self.assertEqual(report["cluster"]["staging"], staging)
+        return report, report["policies"][0]
+
+    def test_a_run_takes_at_most_5_percent_longer_than_the_bound(self):
+        sizes = [("acme", staging, nodes) for staging in ("link", "tree") for nodes in (1, 2, 8, 32, 64, 128)]
+        sizes += [("acme-modern", "tree", nodes) for nodes in (2, 8, 16, 128)] + [("acme-modern", "link", 8)]
+        for cluster, staging, nodes in sizes:
+            with self.subTest(cluster=cluster, staging=staging, nodes=nodes):
+                report, policy = self.one(nodes, staging, cluster)
+                self.assertGreaterEqual(policy["makespan_s"], report["bound_s"])
+                self.assertLessEqual(policy["ratio_to_bound"], 1.05)
+
+    def test_a_lost_node_costs_what_the_others_have_to_do_for_it(self):
+        for staging in ("link", "tree"):
+            for nodes in (4, 32, 128):
+                with self.subTest(staging=staging, nodes=nodes):
+                    _, policy = self.one(nodes, staging, "acme", "--lose-node-at", "0.5")
+                    self.assertLessEqual(policy["over_draws"]["ratio_to_left_bound"]["max"], 1.05)
+
+    def test_a_slow_node_gets_less(self):
+        for staging, nodes in (("link", 4), ("link", 64), ("tree", 4), ("tree", 32)):
+            with self.subTest(staging=staging, nodes=nodes):
+                _, policy = self.one(nodes, staging, "acme", "--slow-node", "3")
+                self.assertLessEqual(policy["over_draws"]["ratio_to_left_bound"]["max"], 1.05)
+
+    def test_over_one_link_the_last_nodes_never_get_the_checkpoint(self):
+        for nodes in (64, 128):
+            _, policy = self.one(nodes, "link")
+            self.assertLess(policy["nodes_staged"], 60, "the others would get it when all is done")
+        _, policy = self.one(128, "tree")
+        self.assertEqual(policy["nodes_staged"], 128)
+
+    def test_the_bound_knows_when_nodes_can_have_the_checkpoint(self):
+        files = ("--workload", self.write("workload.yaml", WORKLOAD), "--policy", "elastic")
+        parts = bound_of(WORKLOAD, CLUSTER)
+        stage, work = parts["stage_s"], 4 * parts["device_work_s"]  # device seconds
+        for way, second in (({"way": "link"}, 2 * stage), ({"way": "tree", "node_bytes_per_s": 8e9, "hop_s": 0.25}, stage + 0.75)):
+            cluster = self.write("cluster.yaml", {**CLUSTER, "staging": way})
+            report = self.json(*files, "--cluster", cluster)
+            # Two devices from `stage` on, and two more from `second` on
+            self.assertAlmostEqual(report["bound"]["device_work_s"], (work + 2 * (second - stage)) / 4, delta=0.01)
+            self.assertGreaterEqual(report["policies"][0]["makespan_s"], report["bound_s"])
+
+    def test_a_thousand_devices_are_simulated_in_seconds(self):
+        begin = time.monotonic()
+        self.one(128, "tree")
+        self.assertLess(time.monotonic() - begin, 20)
+
+
 class Refused(Simulate):
     def test_every_mistake_is_named_with_what_to_do(self):
         broken = self.write("broken.yaml", json.dumps({**CLUSTER, "nodes": "two"}, indent=1))
@@ -155,6 +210,10 @@ class Refused(Simulate):
                 (("--prior-error", "3", "--no-priors"), "either --prior-error or --no-priors"),
                 (("--lose-node-at", "0.5"), "--nodes 2"),
                 (("--fail-rate", "0.9"), "--fail-rate"),
+                (("--slow-node", "nan"), "--slow-node: found nan, expected a number"),
+                (("--staging", "ring"), "--staging"),
+                (("--cluster", self.write("ring.yaml", json.dumps({**CLUSTER, "staging": {"way": "ring"}}, indent=1))),
+                 "key 'staging.way': found 'ring', expected each, link or tree"),
                 (("--gantt", self.folder / "no" / "folder" / "x.svg", "--policy", "elastic"), "x.svg")):
             with self.subTest(arguments=arguments):
                 done = self.evald("simulate", *arguments)
@@ -189,6 +248,8 @@ class Streams(Simulate):
         for arguments, said in (
                 (("--preset", "stream", "--draws", "3"), "give --checkpoints instead"),
                 (("--preset", "stream", "--fail-rate", "0.1"), "leave out --checkpoints"),
+                (("--preset", "stream", "--staging", "link"), "give --staging each"),
+                (("--preset", "cluster-day", "--staging", "tree"), "nothing else"),
                 (("--preset", "cluster-day", "--ablate"), "nothing else"),
                 (("--preset", "cluster-day", "--policy", "size-split"), "coupled, decoupled-fifo, elastic"),
                 (("--every", "0"), "--every"),

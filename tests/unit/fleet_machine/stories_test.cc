@@ -273,6 +273,80 @@ TEST(FleetStory, ASmallRunStaysWhereItsCheckpointIs) {
   EXPECT_THAT(fleet.machine.hosts().at("far").staged, Contains("c1"));
 }
 
+// A local host and far ones, whose loads end when the test says so.
+struct Spreading {
+  explicit Spreading(int hosts, FleetMachine::Options options = {}) : fleet(options) {
+    fleet.on_load = [this](TinyProcess* process) {
+      process->host == "local" ? fleet.Loaded(process) : loading.push_back(process);
+    };
+    fleet.AddHost("local", {"cpu:0"});
+    for (int i = 1; i <= hosts; ++i) fleet.AddHost("far" + std::to_string(i), {"cpu:0", "cpu:1"});
+    RunView view = A(1);
+    view.checkpoint_bytes = 10e9;  // takes ten seconds to arrive
+    fleet.AddRun(view, {{"t", 1'000'000}});
+    fleet.Deliver();
+    fleet.Pass(1);
+  }
+  std::set<std::string> hosts() const {
+    std::set<std::string> names;
+    for (const TinyProcess* process : loading) names.insert(process->host);
+    return names;
+  }
+  void EndAll() {
+    for (TinyProcess* process : std::exchange(loading, {})) fleet.Loaded(process);
+    fleet.Deliver();
+    fleet.Pass(0.5);
+  }
+  TinyFleet fleet;
+  std::vector<TinyProcess*> loading;
+};
+
+TEST(FleetStory, HostsGetACheckpointInTurn) {
+  Spreading story(8);
+  EXPECT_EQ(story.hosts().size(), 1u);
+  EXPECT_EQ(story.loading.size(), 2u) << "both workers of the host wait for one copy";
+  story.fleet.Pass(9);
+  story.EndAll();
+  EXPECT_EQ(story.hosts().size(), 2u);
+  story.fleet.Pass(20);  // beside each other they take twice as long
+  story.EndAll();
+  EXPECT_EQ(story.hosts().size(), 1u);
+}
+
+TEST(FleetStory, ACheckpointIsThereOnceAWorkerPullsIt) {
+  Spreading story(3);
+  ASSERT_EQ(story.hosts().size(), 1u);
+  TinyProcess& first = *story.loading[0];
+  story.fleet.Pass(9);
+  const auto pulls = [&](int64_t bytes) {
+    first.outbox.push_back([&, bytes] {
+      story.fleet.machine.Heard(first.id, {news::Pulled{bytes, 100}}, story.fleet.now);
+    });
+    story.fleet.Deliver();
+    story.fleet.Pass(0.5);
+  };
+  for (int i = 0; i < 3; ++i) pulls(100);  // of the checkpoint before
+  EXPECT_EQ(story.hosts().size(), 1u);
+  pulls(1);
+  EXPECT_THAT(story.fleet.machine.hosts().at(first.host).staged, Contains("c1"));
+  EXPECT_EQ(story.hosts().size(), 3u) << "the next hosts need not wait for the worker";
+}
+
+TEST(FleetStory, ALateCopyKeepsNobodyWaiting) {
+  Spreading story(3);
+  ASSERT_EQ(story.hosts().size(), 1u);
+  story.fleet.Pass(25);
+  EXPECT_EQ(story.hosts().size(), 1u);
+  story.fleet.Pass(10);
+  EXPECT_EQ(story.hosts().size(), 2u);
+}
+
+TEST(FleetStory, HostsThatPassACheckpointOnGetItAtOnce) {
+  FleetMachine::Options options;
+  options.hosts_pass_on = true;
+  EXPECT_EQ(Spreading(8, options).hosts().size(), 8u);
+}
+
 TEST(FleetStory, AnyHostLoadsWhereNoneHasADeviceBeside) {
   TinyFleet fleet;
   fleet.AddHost("local", {});

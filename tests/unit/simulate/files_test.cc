@@ -160,6 +160,26 @@ TEST(ClusterFile, IsReadAsItStands) {
   EXPECT_TRUE(cluster.stop_strings) << "an executor of today unless the file says otherwise";
 }
 
+TEST(ClusterFile, SaysHowACheckpointGetsToTheNodes) {
+  const SimCluster plain = ParseCluster(kCluster, "file.yaml");
+  EXPECT_EQ(plain.staging, SimStaging::kEach);
+  EXPECT_EQ(plain.node_bytes_per_s, 1e9) << "as from storage";
+  const SimCluster tree = ParseCluster(
+      Changed(kCluster, "executor:",
+              "staging: {way: tree, node_bytes_per_s: 5e9, fan_out: 3, hop_s: 0.5}\nexecutor:"),
+      "file.yaml");
+  EXPECT_EQ(tree.staging, SimStaging::kTree);
+  EXPECT_EQ(tree.node_bytes_per_s, 5e9);
+  EXPECT_EQ(tree.fan_out, 3);
+  EXPECT_EQ(tree.hop_s, 0.5);
+  EXPECT_EQ(ClusterProblem("executor:", "staging: {way: ring}\nexecutor:"),
+            "file.yaml:10: key 'staging.way': found 'ring', expected each, link or tree");
+  EXPECT_THAT(ClusterProblem("executor:", "staging: {fanout: 2}\nexecutor:"),
+              HasSubstr("unknown key 'staging.fanout'; did you mean 'fan_out'?"));
+  EXPECT_THAT(ClusterProblem("executor:", "staging: {fan_out: 0}\nexecutor:"),
+              HasSubstr("key 'staging.fan_out': found '0', expected an integer from 1 to 1000"));
+}
+
 TEST(ClusterFile, RefusesWithThePlaceWhatWasFoundAndWhatWasExpected) {
   EXPECT_EQ(ClusterProblem("nodes: 2", "nodes: 0"),
             "file.yaml:3: key 'nodes': found '0', expected an integer from 1 to 100000");
