@@ -40,18 +40,6 @@ ProgramCall CallOf(const char* program, std::vector<std::string> arguments) {
   return call;
 }
 
-// A call of a program of Slurm. The program does not see the service's variables: SBATCH_PARTITION,
-// SQUEUE_ACCOUNT or SCANCEL_INTERACTIVE would change what the service asks for.
-ProgramCall CallOf(const char* program, std::vector<std::string> arguments) {
-  ProgramCall call{program, std::move(arguments), kPatience, ""};
-  call.keeps_errors = true;
-  call.clears_environment = true;
-  for (const char* name : kPassedOn) {
-    if (const char* value = std::getenv(name)) call.environment[name] = value;
-  }
-  return call;
-}
-
 [[noreturn]] void ThrowFailed(const char* program, const ProgramResult& result) {
   const std::string cause = slurm::CauseIn(result.errors);
   throw Error(ErrorKind::kInfrastructure,

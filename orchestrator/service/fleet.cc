@@ -25,8 +25,8 @@ FleetMachine::Options MachineOptions(const FleetOptions& options) {
           .metric_restarts_max = options.metric_restarts_max,
           .load_stall_s = options.stall_timeout_s,
           .needless_load_s = options.needless_load_s,
-          .device_limits = options.device_limits,
           .hosts_pass_on = true,
+          .device_limits = options.device_limits,
           .hosts_may_come = options.hosts_may_come};
 }
 
