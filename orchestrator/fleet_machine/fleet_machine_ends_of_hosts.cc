@@ -119,7 +119,7 @@ double FleetMachine::LoadSeconds(const WorkerSlot& slot, const Run& run) const {
   const double pull_s = run.load_s.value_or(bytes / kPullBytesPerSecond);
   const double load_s = HostHas(slot.host, run)
                             ? pull_s
-                            : std::max(pull_s, bytes / hosts_.at(slot.host).stage_bytes_per_s);
+                            : std::max(pull_s, StageSeconds(hosts_.at(slot.host), bytes));
   return load_s + (other ? run.start_s.value_or(0) : 0);
 }
 

@@ -231,7 +231,12 @@ void LaunchMachine::OnListed(Job* job, const ListedJob& listed, double now) {
     record.started_at = 0;
     job->agent_came = false;
   }
-  if (listed.state == ListedJob::State::kOver && !job->host.connected) {
+  const bool over = listed.state == ListedJob::State::kOver;
+  if (!over) job->over_since = 0;
+  if (over && job->over_since == 0) job->over_since = now;
+  // An agent that stays although its job is over is cut off after a while.
+  const bool stays = job->host.connected && now - job->over_since < limits_.agent_patience_s;
+  if (over && !stays) {
     const std::string why = fmt::format("the launcher says {}", listed.word);
     if (!job->agent_came && record.state != State::kStopping)
       NoteFailure(*job, "its agent has not come; " + why, now);

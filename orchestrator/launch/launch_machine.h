@@ -90,6 +90,7 @@ class LaunchMachine {
     bool submitting = false;    ///< no answer to its submission yet
     double answered_at = 0;     ///< when that answer came
     double missing_since = 0;   ///< 0: it is listed
+    double over_since = 0;      ///< 0: the launcher does not say that it is over
     int missed = 0;             ///< lists in a row without it
     double idle_since = 0;      ///< 0: its host is busy, or not there
     double stop_asked_at = 0;   ///< 0: not asked
