@@ -94,7 +94,7 @@ int Main(int argc, char** argv) {
   Action action;
   for (const auto add :
        {AddRun,    AddValidate, AddCompare,  AddScore,    AddServe,     AddAgent,  AddSubmit,
-        AddStatus, AddWatch,    AddCancel,   AddResults,  AddLogs,      AddStage,  AddTasks,
+        AddStatus, AddNodes, AddWatch,    AddCancel,   AddResults,  AddLogs,      AddStage,  AddTasks,
         AddFetch,  AddPriors,   AddEndpoint, AddSimulate, AddTranslate, AddDoctor, AddCompletion}) {
     add(app, &common, &action);
   }

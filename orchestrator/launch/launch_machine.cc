@@ -8,7 +8,6 @@ namespace evald {
 namespace {
 
 constexpr double kDay_s = 86400;
-constexpr double kPauseFirst_s = 60;
 constexpr double kPauseMost_s = 1800;
 constexpr double kSurplus_s = 30;      // before waiting jobs that are no longer needed end
 constexpr double kStopAgain_s = 60;    // before the launcher is told once more to end a job
@@ -124,14 +123,31 @@ void LaunchMachine::NoteFailure(const Job& job, const std::string& why, double n
   const std::string& node = job.record.node;
   const std::string what =
       fmt::format("{}{}: {}", Named(job.record), node.empty() ? "" : " on " + node, why);
-  if (!node.empty() && ++failures_[node] >= kFailuresOfNodeMax) excluded_[node] = what;
+  if (!node.empty() && ++failures_[node] >= kFailuresOfNodeMax) {
+    const bool known = excluded_.count(node) > 0;
+    excluded_[node] = what;
+    if (!known) ExcludeAnew();
+  }
   ++failed_;
   BackOff(what, now);
   Push(Order::Kind::kReadLog, job.record);
 }
 
+void LaunchMachine::Release(const std::string& node) {
+  failures_.erase(node);
+  if (excluded_.erase(node) > 0) ExcludeAnew();
+}
+
+// Jobs that wait were submitted with the nodes that were excluded then.
+void LaunchMachine::ExcludeAnew() {
+  for (const auto& [number, job] : jobs_) {
+    const bool waits = Lives(job) && job.record.started_at == 0 && !job.record.job.empty();
+    if (waits) Push(Order::Kind::kExclude, job.record);
+  }
+}
+
 void LaunchMachine::BackOff(const std::string& why, double now) {
-  pause_s_ = pause_s_ == 0 ? kPauseFirst_s : std::min(kPauseMost_s, 2 * pause_s_);
+  pause_s_ = pause_s_ == 0 ? limits_.retry_s : std::min(kPauseMost_s, 2 * pause_s_);
   try_at_ = now + pause_s_;
   failure_ = why;
 }
