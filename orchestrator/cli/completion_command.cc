@@ -55,7 +55,8 @@ std::string Bash(const Words& words) {
   return script +
          "  esac\n  if [[ $current == -* ]]; then COMPREPLY=($(compgen -W \"$options\" -- "
          "\"$current\"))\n"
-         "  else COMPREPLY=($(compgen -f -W \"$below\" -- \"$current\")); fi\n}\ncomplete -o filenames -F _evald "
+         "  else COMPREPLY=($(compgen -f -W \"$below\" -- \"$current\")); fi\n}\ncomplete -o "
+         "filenames -F _evald "
          "evald\n";
 }
 
@@ -69,8 +70,8 @@ std::string Fish(const Words& words) {
     script += fmt::format("complete -c evald -n __fish_use_subcommand -a {}\n", command);
   }
   for (const auto& [command, below] : words.below) {
-    script += fmt::format("complete -c evald -n '__fish_seen_subcommand_from {}' -a '{}'\n", command,
-                          Join(below, " "));
+    script += fmt::format("complete -c evald -n '__fish_seen_subcommand_from {}' -a '{}'\n",
+                          command, Join(below, " "));
   }
   for (const auto& [command, options] : words.options) {
     for (const std::string& option : options) {

@@ -72,9 +72,8 @@ std::string NodesLine(const Json& launcher) {
   const Json& nodes = launcher.at("nodes");
   const Json& jobs = launcher.at("jobs");
   const auto here = std::count_if(jobs.begin(), jobs.end(), IsHere);
-  const auto starting = std::count_if(jobs.begin(), jobs.end(), [](const Json& job) {
-    return TextOf(job, "state") == "starting";
-  });
+  const auto starting = std::count_if(
+      jobs.begin(), jobs.end(), [](const Json& job) { return TextOf(job, "state") == "starting"; });
   std::string line =
       fmt::format("Launcher {}: {} of at most {}", TextOf(launcher, "name"), here,
                   Counted(static_cast<size_t>(CountOf(nodes, "max")), "node", "nodes"));
@@ -96,8 +95,8 @@ std::vector<std::string> ProblemLines(const Json& launcher) {
   }
   const std::string next = ClockOf(launcher, "next_try_at");
   if (!next.empty()) {
-    lines.push_back(fmt::format("Launcher {}: no job is submitted before {}",
-                                TextOf(launcher, "name"), next));
+    lines.push_back(
+        fmt::format("Launcher {}: no job is submitted before {}", TextOf(launcher, "name"), next));
   }
   return lines;
 }
@@ -106,7 +105,8 @@ std::string OrNone(const std::string& text) { return text.empty() ? kNone : text
 
 TextRow RowOf(const Json& job) {
   const std::string word = TextOf(job, "word");
-  const bool plain = std::set<std::string>{"", "PENDING", "RUNNING", "pending", "running"}.count(word) > 0;
+  const bool plain =
+      std::set<std::string>{"", "PENDING", "RUNNING", "pending", "running"}.count(word) > 0;
   const std::string expected = ClockOf(job, "starts_at"), since = ClockOf(job, "started_at");
   const std::string start = !since.empty()      ? "since " + since
                             : !expected.empty() ? "expected " + expected

@@ -48,9 +48,9 @@ ExitStatus ReleaseNodes(const Common& common, const NodesFlags& flags) {
   Client client(ReadClientFlags(flags.client));
   Json released = Json::array();
   for (const std::string& launcher : LaunchersToRelease(&client, flags)) {
-    released.push_back(client.Post(fmt::format("/v1/launchers/{}/nodes/{}/release",
-                                               http::PercentEncode(launcher),
-                                               http::PercentEncode(flags.node))));
+    released.push_back(
+        client.Post(fmt::format("/v1/launchers/{}/nodes/{}/release", http::PercentEncode(launcher),
+                                http::PercentEncode(flags.node))));
     if (!common.json) Print("{} asks for node {} again\n", launcher, flags.node);
   }
   if (common.json) PrintJson({{"launchers", released}});

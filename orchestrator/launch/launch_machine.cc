@@ -72,7 +72,9 @@ double LaunchMachine::NodeHours(double now) const {
 std::vector<std::string> LaunchMachine::Problems(double now) const {
   std::vector<std::string> problems;
   if (!list_failure_.empty()) problems.push_back(list_failure_);
-  if (!failure_.empty()) problems.push_back(failure_);
+  const bool said = std::any_of(excluded_.begin(), excluded_.end(),
+                                [&](const auto& node) { return node.second == failure_; });
+  if (!failure_.empty() && !said) problems.push_back(failure_);
   const double hours = NodeHours(now);
   if (limits_.node_hours_per_day > 0 && hours >= limits_.node_hours_per_day) {
     problems.push_back(
@@ -235,12 +237,13 @@ void LaunchMachine::OnListed(Job* job, const ListedJob& listed, double now) {
   job->missing_since = 0;
   record.job = listed.job;
   if (record.state == State::kIntended) record.state = State::kSubmitted;
+  // A job may begin and end between two lists.
+  if (listed.state != ListedJob::State::kPending && !listed.node.empty()) record.node = listed.node;
   if (listed.state == ListedJob::State::kRunning) {
     if (record.started_at == 0) {
       record.started_at = now;
       job->agent_due_from = now;
     }
-    if (!listed.node.empty()) record.node = listed.node;
   } else if (listed.state == ListedJob::State::kPending && record.started_at > 0 &&
              !job->host.connected) {  // requeued: it starts again, under the same name
     record.used_s += now - record.started_at;

@@ -208,14 +208,14 @@ std::vector<std::string> NodePool::Excluded() const {
 }
 
 void NodePool::Exclude(const NodeJob& job) {
-  thread_->Post(
-      [this, job, excluded = Excluded()] { options_.launcher->Exclude(job, excluded); },
-      [name = options_.name, job](const std::optional<Error>& error) {
-        if (!error) return;
-        log::Warn("launcher '{}': {} keeps the nodes that it was not to use when it was "
-                  "submitted: {}",
-                  name, job.name, error->what());
-      });
+  thread_->Post([this, job, excluded = Excluded()] { options_.launcher->Exclude(job, excluded); },
+                [name = options_.name, job](const std::optional<Error>& error) {
+                  if (!error) return;
+                  log::Warn(
+                      "launcher '{}': {} keeps the nodes that it was not to use when it was "
+                      "submitted: {}",
+                      name, job.name, error->what());
+                });
 }
 
 // ---- looking

@@ -18,10 +18,11 @@ function startOf(job) {
   return job.starts_at ? `expected ${time(job.starts_at)}` : kDash;
 }
 
-// The launcher's word where it says more than the state does.
+// The launcher's word where it says more than the state does; on a phone the reason, too.
 function stateCell(job) {
   const plain = !job.word || kPlainWords.has(job.word.toLowerCase());
-  return [badge(job.state), plain ? null : el('p', { class: 'small muted' }, job.word)];
+  return [badge(job.state), plain ? null : el('p', { class: 'small muted' }, job.word),
+    el('p', { class: 'small muted narrow' }, job.why ?? job.reason)];
 }
 
 /** `row` is {job, goTo}; goTo is null if the job's host is not here. */
@@ -31,13 +32,13 @@ function hostCell({ job, goTo }) {
 
 const kColumns = [
   { label: 'Job', header: true, value: ({ job }) => job.job ?? job.name, cell: ({ job }) => job.job ?? job.name },
-  { label: 'State', value: ({ job }) => job.state, key: ({ job }) => [job.state, job.word], cell: ({ job }) => stateCell(job) },
+  { label: 'State', value: ({ job }) => job.state, key: ({ job }) => [job.state, job.word, job.why, job.reason], cell: ({ job }) => stateCell(job) },
   { label: 'Node', value: ({ job }) => job.node, cell: ({ job }) => job.node ?? kDash },
   { label: 'Start', class: 'whole', value: ({ job }) => Date.parse(job.started_at ?? job.starts_at), key: ({ job }) => startOf(job),
     cell: ({ job }) => startOf(job) },
   { label: 'Ends', class: 'whole', value: ({ job }) => Date.parse(job.ends_at), key: ({ job }) => time(job.ends_at), cell: ({ job }) => time(job.ends_at) },
-  { label: 'Host', value: ({ job }) => job.host, key: (row) => [row.job.host, row.goTo !== null], cell: hostCell },
-  { label: 'Reason', class: 'breaks', value: ({ job }) => job.why ?? job.reason, cell: ({ job }) => job.why ?? job.reason ?? kDash },
+  { label: 'Host', class: 'whole', value: ({ job }) => job.host, key: (row) => [row.job.host, row.goTo !== null], cell: hostCell },
+  { label: 'Reason', class: 'breaks wide', value: ({ job }) => job.why ?? job.reason, cell: ({ job }) => job.why ?? job.reason ?? kDash },
 ];
 
 function facts({ nodes, jobs, ...launcher }) {

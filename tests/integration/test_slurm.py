@@ -127,7 +127,7 @@ class Slurm(unittest.TestCase):
         last = self.submit(settings={"gpus_per_node": 2})
         for excluded in (["n1", "n2"], ["n1"]):
             self.assertEqual(self.call("exclude", job=last, excluded=excluded), {})
-            shown = self.cluster.run("squeue", "--noheader", f"--jobs={last}", "--Format=ExcNodes:100").strip()
+            shown = self.cluster.details(last)["ExcNodeList"]
             self.assertEqual(self.cluster.run("scontrol", "show", "hostnames", shown).split(), excluded)
         self.call("stop", job=jobs["n1"])
         self.listed_as(jobs["n1"], "over")

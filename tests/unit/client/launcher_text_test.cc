@@ -70,8 +70,8 @@ TEST(LauncherLines, SayHowManyNodesAreHereAndWhatIsAwaited) {
   std::vector<std::string> lines = LauncherLines(Json::array({launcher}));
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_THAT(lines[0], Matches("Launcher slurm: 2 of at most 16 nodes, 1 starting, 2 jobs "
-                                     "wait \\(Priority, Resources\\), the first expected "
-                                     "Jan 0[123] [0-9][0-9]:05"));
+                                "wait \\(Priority, Resources\\), the first expected "
+                                "Jan 0[123] [0-9][0-9]:05"));
   launcher["jobs"] = Json::array({Waiting("1", "", nullptr)});
   launcher["node_hours_per_day"] = 100;
   EXPECT_THAT(LauncherLines(Json::array({launcher})),
@@ -104,8 +104,8 @@ TEST(LauncherTables, HaveAJobInEachLineWithinTheColumns) {
   EXPECT_THAT(wide[4], Matches(" +472 +waiting +– +– +– +slurm-2 +Nodes required .* jobs"));
   EXPECT_THAT(wide[5], Matches(" +473 +ending .COMPLETING. .*it had no work for 300 s"));
   for (const std::string& line : LauncherTables(Json::array({launcher}), 80, false)) {
-    const auto columns = std::count_if(line.begin(), line.end(),
-                                       [](char c) { return (c & '\xC0') != '\x80'; });
+    const auto columns =
+        std::count_if(line.begin(), line.end(), [](char c) { return (c & '\xC0') != '\x80'; });
     EXPECT_LE(columns, 80) << line;
   }
 }

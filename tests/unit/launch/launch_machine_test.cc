@@ -32,8 +32,8 @@ class LaunchStory : public ::testing::Test {
   // The orders, for short: "submit 1", "stop 2".
   std::vector<std::string> Orders() {
     static const std::map<Kind, std::string> kNames = {
-        {Kind::kSubmit, "submit"},   {Kind::kStop, "stop"}, {Kind::kStopJob, "stop job"},
-        {Kind::kList, "list"},       {Kind::kSave, "save"}, {Kind::kForget, "forget"},
+        {Kind::kSubmit, "submit"},    {Kind::kStop, "stop"},      {Kind::kStopJob, "stop job"},
+        {Kind::kList, "list"},        {Kind::kSave, "save"},      {Kind::kForget, "forget"},
         {Kind::kReadLog, "read log"}, {Kind::kExclude, "exclude"}};
     std::vector<std::string> orders;
     for (const LaunchMachine::Order& order : machine_->TakeOrders()) {
@@ -215,6 +215,21 @@ TEST_F(LaunchStory, AnAgentThatDoesNotComeIsSaidSoAndItsNodeIsExcluded) {
   EXPECT_THAT(Problems(), HasSubstr("node bad is not asked for: job 7"));
   machine_->Release("bad");
   EXPECT_THAT(machine_->excluded(), IsEmpty());
+}
+
+// On a node that fails at once, no job is ever seen running.
+TEST_F(LaunchStory, ANodeWhoseJobsEndBetweenTwoListsIsExcluded) {
+  limits_.nodes_max = 1;
+  machine_.emplace(limits_);
+  for (int64_t number = 1; number <= 2; ++number) {
+    Tick(kMuch);
+    Accept(number, "7");
+    List({Shown(number, "7", ListedJob::State::kOver, "bad")});
+    now_ += 60 * static_cast<double>(number);
+  }
+  ASSERT_EQ(machine_->excluded().count("bad"), 1u);
+  EXPECT_THAT(machine_->excluded().at("bad"), HasSubstr("on bad: its agent has not come"));
+  EXPECT_EQ(machine_->Problems(now_).size(), 1u) << "the failure is said once";
 }
 
 // A job that waits when a node is excluded or released is told so, and keeps its place.
