@@ -131,6 +131,7 @@ exec {self.binaries}/evald "$@"
 """)
         program.chmod(0o755)
         self.serve({"retry": "1s", "evald": str(program)})
+        self.addCleanup(self.kill)  # before its jobs end: it would submit others
         self.submit(engine={"name": "emulated", "delay_ms": 1500, "concurrency": 2})
         excluded = self.wait_for("n1 to be excluded", lambda: self.launcher()["excluded"], 60)
         self.assertEqual([one["node"] for one in excluded], ["n1"])
