@@ -26,7 +26,9 @@ std::string ClockOf(const Json& object, const char* name) {
   const std::tm then = fmt::localtime(::timegm(&parts));
   const std::tm now = fmt::localtime(std::time(nullptr));
   const bool today = then.tm_year == now.tm_year && then.tm_yday == now.tm_yday;
-  return today ? fmt::format("{:%H:%M}", then) : fmt::format("{:%b %d %H:%M}", then);
+  if (today) return fmt::format("{:%H:%M}", then);
+  const bool this_year = then.tm_year == now.tm_year;
+  return this_year ? fmt::format("{:%b %d %H:%M}", then) : fmt::format("{:%b %d %Y}", then);
 }
 
 std::string Counted(size_t count, const char* one, const char* many) {

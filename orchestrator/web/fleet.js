@@ -116,6 +116,11 @@ const kWatchColumns = [
   { label: 'Last', class: 'breaks', value: (watch) => Date.parse(watch.recent.at(-1)?.time ?? 0), cell: lastNote },
 ];
 
+/** Whether it is the host of a launcher's job that is over: another job has a host of its own. */
+function isGone(host, launchers) {
+  return host.state === 'left' && launchers.some(({ name }) => host.id.startsWith(`${name}-`) && /^\d+$/.test(host.id.slice(name.length + 1)));
+}
+
 class FleetView {
   #failure = el('div');
   #lead = el('p', { class: 'lead' });
@@ -143,7 +148,7 @@ class FleetView {
       const [{ hosts }, { workers }, { queue }, { watches }, { staged }, { launchers }] = await Promise.all(
         ['/v1/hosts', '/v1/workers', '/v1/queue', '/v1/watches', '/v1/staged', '/v1/launchers'].map((path) => get(path)));
       note(workers);
-      this.#render(hosts, workers, queue, watches, staged);
+      this.#render(hosts.filter((host) => !isGone(host, launchers)), workers, queue, watches, staged);
       this.#launchers.render(launchers, hosts);
       show(this.#failure, '', () => []);
     } catch (error) {

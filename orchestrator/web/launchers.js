@@ -34,7 +34,7 @@ const kColumns = [
   { label: 'Job', header: true, value: ({ job }) => job.job ?? job.name, cell: ({ job }) => job.job ?? job.name },
   { label: 'State', value: ({ job }) => job.state, key: ({ job }) => [job.state, job.word, job.why, job.reason], cell: ({ job }) => stateCell(job) },
   { label: 'Node', value: ({ job }) => job.node, cell: ({ job }) => job.node ?? kDash },
-  { label: 'Start', class: 'whole', value: ({ job }) => Date.parse(job.started_at ?? job.starts_at), key: ({ job }) => startOf(job),
+  { label: 'Start', value: ({ job }) => Date.parse(job.started_at ?? job.starts_at), key: ({ job }) => startOf(job),
     cell: ({ job }) => startOf(job) },
   { label: 'Ends', class: 'whole', value: ({ job }) => Date.parse(job.ends_at), key: ({ job }) => time(job.ends_at), cell: ({ job }) => time(job.ends_at) },
   { label: 'Host', class: 'whole', value: ({ job }) => job.host, key: (row) => [row.job.host, row.goTo !== null], cell: hostCell },

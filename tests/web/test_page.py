@@ -737,6 +737,10 @@ class Page(unittest.TestCase):
         self.page.run("document.querySelector('.excluded button').click();")
         self.page.wait("no excluded node", lambda: self.page.count(f"{launcher} .excluded") == 0)
         self.assertEqual(service.get("/v1/launchers")["launchers"][0]["excluded"], [])
+        # The host of a job that is over is shown no more; the service remembers it for a while.
+        made_up_queue.end(folder, job["job"])
+        self.page.wait("no such host", lambda: self.page.count(f"main section[data-host={job['host']}]") == 0, 120)
+        self.assertIn((job["host"], "left"), [(host["id"], host["state"]) for host in service.get("/v1/hosts")["hosts"]])
 
     def test_a_token_is_asked_for(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="evald-web-", dir=self.folder))
