@@ -28,6 +28,41 @@ std::string MetricName(const std::string& counter) {
   return name.ends_with("_total") ? name : name + "_total";
 }
 
+using LauncherNumber = double (*)(const Json& launcher);
+
+// A family with a sample for each launcher; none without launchers.
+void LauncherGauge(const Json& launchers, const char* name, const char* help, LauncherNumber number,
+                   MetricsText* text) {
+  text->Family(name, "gauge", help);
+  for (const Json& launcher : launchers)
+    text->Sample({{"launcher", launcher.value("name", "")}}, number(launcher));
+}
+
+void LauncherPart(const Json& launchers, MetricsText* text) {
+  text->Family("evald_launcher_jobs", "gauge", "Jobs of launchers that are not over, by state.");
+  for (const Json& launcher : launchers) {
+    std::map<std::string, int> states;
+    for (const char* state : {"submitting", "submitted", "waiting", "starting", "working", "idle",
+                              "away", "unknown", "ending"})
+      states[state] = 0;
+    for (const Json& job : launcher.at("jobs")) ++states[job.value("state", "unknown")];
+    for (const auto& [state, count] : states) {
+      text->Sample({{"launcher", launcher.value("name", "")}, {"state", state}}, count);
+    }
+  }
+  LauncherGauge(
+      launchers, "evald_launcher_nodes_wanted", "Nodes that launchers are to bring.",
+      [](const Json& launcher) { return launcher.at("nodes").value("wanted", 0.0); }, text);
+  LauncherGauge(
+      launchers, "evald_launcher_nodes_excluded",
+      "Nodes that are not asked for, since they failed.",
+      [](const Json& launcher) { return static_cast<double>(launcher.at("excluded").size()); },
+      text);
+  LauncherGauge(
+      launchers, "evald_launcher_node_hours", "Node hours used in the last 24 hours.",
+      [](const Json& launcher) { return launcher.value("node_hours", 0.0); }, text);
+}
+
 void ServicePart(const ServiceView& view, MetricsText* text) {
   for (const auto& [name, value] : view.counters) {
     text->Family(MetricName(name), "counter", "Counted by the service since it began.");
@@ -50,6 +85,7 @@ void ServicePart(const ServiceView& view, MetricsText* text) {
   text->Sample({}, staged_bytes);
   text->Family("evald_staged_checkpoints", "gauge", "Checkpoints in shared memory.");
   text->Sample({}, static_cast<double>(view.staged.size()));
+  LauncherPart(view.launchers, text);
   text->Family("evald_ready", "gauge", "1 while the service takes runs.");
   text->Sample({}, view.ready ? 1 : 0);
 }

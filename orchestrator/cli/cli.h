@@ -36,6 +36,7 @@ void AddAgent(Command app, const Common* common, Action* action);
 void AddServe(Command app, const Common* common, Action* action);
 void AddSubmit(Command app, const Common* common, Action* action);
 void AddStatus(Command app, const Common* common, Action* action);
+void AddNodes(Command app, const Common* common, Action* action);
 void AddWatch(Command app, const Common* common, Action* action);
 void AddCancel(Command app, const Common* common, Action* action);
 void AddResults(Command app, const Common* common, Action* action);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
 
@@ -11,6 +13,7 @@ struct Words {
   std::vector<std::string> commands;
   // By command; "" for all commands
   std::vector<std::pair<std::string, std::vector<std::string>>> options;
+  std::vector<std::pair<std::string, std::vector<std::string>>> below;  ///< commands of a command
 };
 
 Words Collect(const Command& app) {
@@ -18,14 +21,23 @@ Words Collect(const Command& app) {
   words.options.emplace_back("", app.long_options());
   for (const Command& command : app.commands()) {
     words.commands.push_back(command.name());
-    words.options.emplace_back(command.name(), command.long_options());
+    std::vector<std::string> options = command.long_options(), below;
+    for (const Command& inner : command.commands()) {
+      below.push_back(inner.name());
+      for (std::string& option : inner.long_options()) {
+        if (std::find(options.begin(), options.end(), option) == options.end())
+          options.push_back(std::move(option));
+      }
+    }
+    words.options.emplace_back(command.name(), std::move(options));
+    if (!below.empty()) words.below.emplace_back(command.name(), std::move(below));
   }
   return words;
 }
 
 std::string Bash(const Words& words) {
   std::string script =
-      "_evald() {\n  local current=\"${COMP_WORDS[COMP_CWORD]}\" command=\"\" word\n"
+      "_evald() {\n  local current=\"${COMP_WORDS[COMP_CWORD]}\" command=\"\" below=\"\" word\n"
       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n    case \"$word\" in " +
       Join(words.commands, "|") +
       ") command=\"$word\"; break;; esac\n  done\n"
@@ -37,10 +49,14 @@ std::string Bash(const Words& words) {
     script += fmt::format("    {}) options=\"$options {}\";;\n", words.options[i].first,
                           Join(words.options[i].second, " "));
   }
+  script += "  esac\n  case \"$command\" in\n";
+  for (const auto& [command, below] : words.below)
+    script += fmt::format("    {}) below=\"{}\";;\n", command, Join(below, " "));
   return script +
          "  esac\n  if [[ $current == -* ]]; then COMPREPLY=($(compgen -W \"$options\" -- "
          "\"$current\"))\n"
-         "  else COMPREPLY=($(compgen -f -- \"$current\")); fi\n}\ncomplete -o filenames -F _evald "
+         "  else COMPREPLY=($(compgen -f -W \"$below\" -- \"$current\")); fi\n}\ncomplete -o "
+         "filenames -F _evald "
          "evald\n";
 }
 
@@ -52,6 +68,10 @@ std::string Fish(const Words& words) {
   std::string script;
   for (const std::string& command : words.commands) {
     script += fmt::format("complete -c evald -n __fish_use_subcommand -a {}\n", command);
+  }
+  for (const auto& [command, below] : words.below) {
+    script += fmt::format("complete -c evald -n '__fish_seen_subcommand_from {}' -a '{}'\n",
+                          command, Join(below, " "));
   }
   for (const auto& [command, options] : words.options) {
     for (const std::string& option : options) {

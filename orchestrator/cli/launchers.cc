@@ -121,6 +121,7 @@ NodePoolOptions PoolOptionsOf(const LauncherConfig& config, const AgentDoor& doo
   options.limits.start_s = config.startup_s;
   options.limits.useful_s = config.worth_s;
   options.limits.idle_s = config.idle_s;
+  options.limits.retry_s = config.retry_s;
   options.limits.list_every_s = config.poll_s;
   options.limits.agent_patience_s = config.agent_s;
   options.limits.unlisted_patience_s = 3 * config.poll_s + 90;

@@ -93,9 +93,10 @@ int Main(int argc, char** argv) {
       .OneOf({"trace", "debug", "info", "warn", "error", "off"});
   Action action;
   for (const auto add :
-       {AddRun,    AddValidate, AddCompare,  AddScore,    AddServe,     AddAgent,  AddSubmit,
-        AddStatus, AddWatch,    AddCancel,   AddResults,  AddLogs,      AddStage,  AddTasks,
-        AddFetch,  AddPriors,   AddEndpoint, AddSimulate, AddTranslate, AddDoctor, AddCompletion}) {
+       {AddRun,      AddValidate,  AddCompare, AddScore,     AddServe,  AddAgent,
+        AddSubmit,   AddStatus,    AddNodes,   AddWatch,     AddCancel, AddResults,
+        AddLogs,     AddStage,     AddTasks,   AddFetch,     AddPriors, AddEndpoint,
+        AddSimulate, AddTranslate, AddDoctor,  AddCompletion}) {
     add(app, &common, &action);
   }
   try {

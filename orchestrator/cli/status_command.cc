@@ -6,6 +6,7 @@
 #include "base/print.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/client.h"
+#include "orchestrator/cli/launcher_text.h"
 #include "orchestrator/cli/run_text.h"
 #include "orchestrator/cli/terminal.h"
 #include "orchestrator/report/text_table.h"
@@ -21,11 +22,16 @@ struct StatusFlags {
   ClientFlags client;
 };
 
-// The hosts, for their devices that are set aside.
-Json FetchHosts(Client* client, const StatusFlags& flags) {
-  if (!flags.run.empty()) return Json::array();
-  const Json fleet = client->Get("/v1/hosts");
-  return fleet.is_object() ? fleet.value("hosts", Json::array()) : Json::array();
+// What there is to say of the fleet: devices that are set aside, and the nodes of launchers.
+std::vector<std::string> FetchFleetLines(Client* client, const StatusFlags& flags) {
+  if (!flags.run.empty()) return {};
+  const auto list = [&](const std::string& name) {
+    const Json found = client->Get("/v1/" + name);
+    return found.is_object() ? found.value(name, Json::array()) : Json::array();
+  };
+  std::vector<std::string> lines = SetAsideLines(list("hosts"));
+  for (std::string& line : LauncherLines(list("launchers"))) lines.push_back(std::move(line));
+  return lines;
 }
 
 Json Fetch(Client* client, const StatusFlags& flags) {
@@ -33,14 +39,15 @@ Json Fetch(Client* client, const StatusFlags& flags) {
                            : client->Get(RunPath(flags.run));
 }
 
-std::vector<std::string> Lines(const Json& found, const Json& hosts, const StatusFlags& flags) {
+std::vector<std::string> Lines(const Json& found, const std::vector<std::string>& fleet,
+                               const StatusFlags& flags) {
   const size_t columns = OutputColumns();
   const bool whole_words = !IsTerminal();
   if (!flags.run.empty())
     return RunDetails(found, {.columns = columns, .all = flags.all, .whole_words = whole_words});
   std::vector<std::string> lines = {"No runs yet."};
   if (!found.at("runs").empty()) lines = RunTable(found.at("runs"), columns);
-  for (const std::string& said : SetAsideLines(hosts)) {
+  for (const std::string& said : fleet) {
     for (std::string& line : Wrapped(said, columns, 2, whole_words))
       lines.push_back(std::move(line));
   }
@@ -51,7 +58,7 @@ std::vector<std::string> Lines(const Json& found, const Json& hosts, const Statu
 void Live(Client* client, const StatusFlags& flags) {
   for (size_t drawn = 0;;) {
     const Json found = Fetch(client, flags);
-    std::vector<std::string> lines = Lines(found, FetchHosts(client, flags), flags);
+    std::vector<std::string> lines = Lines(found, FetchFleetLines(client, flags), flags);
     const bool over = !flags.run.empty() && IsOver(found.at("state").get<std::string>());
     // What is redrawn must fit; the last lines may pass by.
     const size_t rows = OutputRows();
@@ -76,7 +83,7 @@ ExitStatus Status(const Common& common, const StatusFlags& flags) {
   if (common.json) {
     PrintJson(found);
   } else {
-    for (const std::string& line : Lines(found, FetchHosts(&client, flags), flags))
+    for (const std::string& line : Lines(found, FetchFleetLines(&client, flags), flags))
       Print("{}\n", line);
   }
   return ExitStatus::kDone;

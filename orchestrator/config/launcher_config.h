@@ -18,6 +18,7 @@ struct LauncherConfig {
   double startup_s = 60;          ///< guess of how long a node takes to come
   double worth_s = 60;            ///< a node is asked for if it would have work for so long
   double agent_s = 120;           ///< from a job's start until its agent is there
+  double retry_s = 60;            ///< first pause after a failure, doubled with each further one
   double poll_s = 30;             ///< between two questions to the launcher
   int gpus_per_node = 0;
   std::filesystem::path evald;     ///< the program on the nodes; "": the one that runs here

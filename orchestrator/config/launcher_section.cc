@@ -81,6 +81,7 @@ void ReadJobs(YamlSection& section, const fs::path& file, LauncherConfig* launch
   launcher->gpus_per_node = static_cast<int>(section.Integer("gpus_per_node", 0, 64).value_or(0));
   ReadSeconds(section, "agent_within", 1, kDay_s, &launcher->agent_s);
   ReadSeconds(section, "poll", 1, 3600, &launcher->poll_s);
+  ReadSeconds(section, "retry", 1, 1800, &launcher->retry_s);
   launcher->agent = section.Strings("agent");
   if (const auto evald = section.String("evald")) launcher->evald = ResolvePath(file, *evald);
 }

@@ -8,7 +8,6 @@ namespace evald {
 namespace {
 
 constexpr double kDay_s = 86400;
-constexpr double kPauseFirst_s = 60;
 constexpr double kPauseMost_s = 1800;
 constexpr double kSurplus_s = 30;      // before waiting jobs that are no longer needed end
 constexpr double kStopAgain_s = 60;    // before the launcher is told once more to end a job
@@ -73,7 +72,9 @@ double LaunchMachine::NodeHours(double now) const {
 std::vector<std::string> LaunchMachine::Problems(double now) const {
   std::vector<std::string> problems;
   if (!list_failure_.empty()) problems.push_back(list_failure_);
-  if (!failure_.empty()) problems.push_back(failure_);
+  const bool said = std::any_of(excluded_.begin(), excluded_.end(),
+                                [&](const auto& node) { return node.second == failure_; });
+  if (!failure_.empty() && !said) problems.push_back(failure_);
   const double hours = NodeHours(now);
   if (limits_.node_hours_per_day > 0 && hours >= limits_.node_hours_per_day) {
     problems.push_back(
@@ -124,14 +125,31 @@ void LaunchMachine::NoteFailure(const Job& job, const std::string& why, double n
   const std::string& node = job.record.node;
   const std::string what =
       fmt::format("{}{}: {}", Named(job.record), node.empty() ? "" : " on " + node, why);
-  if (!node.empty() && ++failures_[node] >= kFailuresOfNodeMax) excluded_[node] = what;
+  if (!node.empty() && ++failures_[node] >= kFailuresOfNodeMax) {
+    const bool known = excluded_.count(node) > 0;
+    excluded_[node] = what;
+    if (!known) ExcludeAnew();
+  }
   ++failed_;
   BackOff(what, now);
   Push(Order::Kind::kReadLog, job.record);
 }
 
+void LaunchMachine::Release(const std::string& node) {
+  failures_.erase(node);
+  if (excluded_.erase(node) > 0) ExcludeAnew();
+}
+
+// Jobs that wait were submitted with the nodes that were excluded then.
+void LaunchMachine::ExcludeAnew() {
+  for (const auto& [number, job] : jobs_) {
+    const bool waits = Lives(job) && job.record.started_at == 0 && !job.record.job.empty();
+    if (waits) Push(Order::Kind::kExclude, job.record);
+  }
+}
+
 void LaunchMachine::BackOff(const std::string& why, double now) {
-  pause_s_ = pause_s_ == 0 ? kPauseFirst_s : std::min(kPauseMost_s, 2 * pause_s_);
+  pause_s_ = pause_s_ == 0 ? limits_.retry_s : std::min(kPauseMost_s, 2 * pause_s_);
   try_at_ = now + pause_s_;
   failure_ = why;
 }
@@ -219,12 +237,13 @@ void LaunchMachine::OnListed(Job* job, const ListedJob& listed, double now) {
   job->missing_since = 0;
   record.job = listed.job;
   if (record.state == State::kIntended) record.state = State::kSubmitted;
+  // A job may begin and end between two lists.
+  if (listed.state != ListedJob::State::kPending && !listed.node.empty()) record.node = listed.node;
   if (listed.state == ListedJob::State::kRunning) {
     if (record.started_at == 0) {
       record.started_at = now;
       job->agent_due_from = now;
     }
-    if (!listed.node.empty()) record.node = listed.node;
   } else if (listed.state == ListedJob::State::kPending && record.started_at > 0 &&
              !job->host.connected) {  // requeued: it starts again, under the same name
     record.used_s += now - record.started_at;

@@ -24,6 +24,7 @@ struct LaunchLimits {
   double useful_s = 60;           ///< NodeCosts::useful_s
   double idle_s = 300;            ///< a node without work for so long goes back
   double list_every_s = 30;       ///< between two questions to the launcher
+  double retry_s = 60;            ///< first pause after a failure; each further one doubles it
   /// From the start of a job until its agent has come
   double agent_patience_s = 120;
   /// A job that the launcher does not list counts as lost after this
@@ -58,7 +59,7 @@ class LaunchMachine {
   /// The end of the log of a job whose agent did not come (order kReadLog).
   void LogEnds(int64_t number, const std::string& last_lines);
   /// Nodes that were excluded are asked for again.
-  void Release(const std::string& node) { excluded_.erase(node); }
+  void Release(const std::string& node);
   /// All jobs go back, and none is submitted any more.
   void StopAll(double now);
   /// Call it every few seconds.
@@ -74,6 +75,7 @@ class LaunchMachine {
       kSave,     ///< record the job
       kForget,   ///< remove the job's record
       kReadLog,  ///< call LogEnds, if the log can be read
+      kExclude,  ///< tell the launcher which nodes the job, which waits, is not to use: excluded()
     };
     Kind kind;
     NodeJob job = {};  ///< as it is to be recorded; of kStopJob only its id, of kList nothing
@@ -122,6 +124,7 @@ class LaunchMachine {
   void Stop(Job* job, const std::string& why, double now);
   void End(Job* job, const std::string& why, double now);
   void NoteFailure(const Job& job, const std::string& why, double now);
+  void ExcludeAnew();
   void BackOff(const std::string& why, double now);
   void OnListed(Job* job, const ListedJob& listed, double now);
   void OnMissing(Job* job, double now);

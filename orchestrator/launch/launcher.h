@@ -24,6 +24,10 @@ class Launcher {
   /// Ends the job with this id or, if the id is not known, all jobs with this name. No such job is
   /// no error. Throws Error(kInfrastructure).
   virtual void Stop(const NodeJob& job) = 0;
+  /// From now on a job that waits is not to start on the nodes in `excluded`, and may start on all
+  /// others. A job that has started stays where it is. A launcher that cannot change a job does
+  /// nothing. Throws Error(kInfrastructure).
+  virtual void Exclude(const NodeJob& /*job*/, const std::vector<std::string>& /*excluded*/) {}
   /// The last lines of the job's log; "" if the log is not visible here.
   virtual std::string LogEnd(const NodeJob& job) = 0;
 };

@@ -117,6 +117,13 @@ void SlurmLauncher::Stop(const NodeJob& job) {
   if (result.status != 0 && !gone) ThrowFailed("scancel", result);
 }
 
+void SlurmLauncher::Exclude(const NodeJob& job, const std::vector<std::string>& excluded) {
+  const ProgramResult result = RunProgram(
+      CallOf("scontrol", {"update", "JobId=" + job.job, "ExcNodeList=" + Join(excluded, ",")}));
+  const bool started = result.errors.find("no longer pending") != std::string::npos;
+  if (result.status != 0 && !started) ThrowFailed("scontrol", result);
+}
+
 fs::path SlurmLauncher::LogOf(const NodeJob& job) const {
   return settings_.logs / (job.name + ".log");
 }

@@ -31,6 +31,7 @@ class SlurmLauncher : public Launcher {
                       const std::vector<std::string>& excluded) override;
   std::vector<ListedJob> List() override;
   void Stop(const NodeJob& job) override;
+  void Exclude(const NodeJob& job, const std::vector<std::string>& excluded) override;
   std::string LogEnd(const NodeJob& job) override;
 
   /// The arguments with which sbatch submits the job. The script comes by standard input.

@@ -99,6 +99,7 @@ void NodePool::CheckStopped() {
 bool NodePool::Release(const std::string& node) {
   if (machine_.excluded().count(node) == 0) return false;
   machine_.Release(node);
+  Carry();
   return true;
 }
 
@@ -135,6 +136,8 @@ void NodePool::Do(const LaunchMachine::Order& order) {
       return;
     case OrderKind::kReadLog:
       return ReadLog(order.job);
+    case OrderKind::kExclude:
+      return Exclude(order.job);
   }
 }
 
@@ -148,10 +151,9 @@ void NodePool::Submit(const NodeJob& job) {
   const std::string host = HostOf(job);
   const std::string join = protocol::EncodeJoin(
       {options_.server, support_.tokens->Make(host), options_.authority, host, options_.linger_s});
-  std::vector<std::string> excluded;
-  for (const auto& [node, why] : machine_.excluded()) excluded.push_back(node);
-  Save(job, [this, alive = alive_, job, join, excluded] {
+  Save(job, [this, alive = alive_, job, join] {
     if (!*alive) return;
+    const std::vector<std::string> excluded = Excluded();
     FailPoint("launch.recorded");
     log::Info("launcher '{}': submitting {}", options_.name, job.name);
     auto answer = std::make_shared<SubmitAnswer>();
@@ -209,6 +211,23 @@ void NodePool::ReadLog(const NodeJob& job) {
   thread_->Post([this, end, job] { *end = options_.launcher->LogEnd(job); },
                 [this, alive = alive_, end, number = job.number](const std::optional<Error>&) {
                   if (*alive) machine_.LogEnds(number, *end);
+                });
+}
+
+std::vector<std::string> NodePool::Excluded() const {
+  std::vector<std::string> nodes;
+  for (const auto& [node, why] : machine_.excluded()) nodes.push_back(node);
+  return nodes;
+}
+
+void NodePool::Exclude(const NodeJob& job) {
+  thread_->Post([this, job, excluded = Excluded()] { options_.launcher->Exclude(job, excluded); },
+                [name = options_.name, job](const std::optional<Error>& error) {
+                  if (!error) return;
+                  log::Warn(
+                      "launcher '{}': {} keeps the nodes that it was not to use when it was "
+                      "submitted: {}",
+                      name, job.name, error->what());
                 });
 }
 

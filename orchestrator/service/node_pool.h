@@ -92,6 +92,8 @@ class NodePool {
   void Stop(const NodeJob& job);
   void List();
   void ReadLog(const NodeJob& job);
+  void Exclude(const NodeJob& job);
+  std::vector<std::string> Excluded() const;
   void Save(const NodeJob& job, std::function<void()> done);
   void CheckStopped();
   void TellEnds();

@@ -3,6 +3,7 @@
 import { get } from './api.js';
 import { breakable, el, empty, problem, show, svg } from './dom.js';
 import { bytes, percent, plural, time, titleOf } from './format.js';
+import { Launchers } from './launchers.js';
 import { linkTo } from './router.js';
 import { badge } from './states.js';
 import { loadRun, loadRuns, nameOfFingerprint, onChange, runOf } from './store.js';
@@ -124,9 +125,15 @@ const kWatchColumns = [
   { label: 'Last', class: 'breaks', value: (watch) => Date.parse(watch.recent.at(-1)?.time ?? 0), cell: lastNote },
 ];
 
+/** Whether it is the host of a launcher's job that is over: another job has a host of its own. */
+function isGone(host, launchers) {
+  return host.state === 'left' && launchers.some(({ name }) => host.id.startsWith(`${name}-`) && /^\d+$/.test(host.id.slice(name.length + 1)));
+}
+
 class FleetView {
   #failure = el('div');
   #lead = el('p', { class: 'lead' });
+  #launchers = new Launchers((host) => this.#goTo(host), () => this.load());
   #hosts = el('div');
   #queue = el('div');
   #watches = el('div');
@@ -137,7 +144,7 @@ class FleetView {
   #busy = false;
 
   constructor(main) {
-    main.append(el('div', { class: 'page-head' }, el('div', {}, el('h1', { tabindex: '-1' }, 'Fleet'), this.#lead)), this.#failure, this.#hosts,
+    main.append(el('div', { class: 'page-head' }, el('div', {}, el('h1', { tabindex: '-1' }, 'Fleet'), this.#lead)), this.#failure, this.#launchers.node, this.#hosts,
       el('section', { 'aria-labelledby': 'queue' }, el('h2', { id: 'queue' }, 'Queue'), this.#queue),
       el('section', { 'aria-labelledby': 'watches' }, el('h2', { id: 'watches' }, 'Watched folders'), this.#watches),
       el('section', { 'aria-labelledby': 'staged' }, el('h2', { id: 'staged' }, 'Staged checkpoints'), this.#staged));
@@ -147,9 +154,11 @@ class FleetView {
     if (this.#busy || document.visibilityState === 'hidden') return;
     this.#busy = true;
     try {
-      const [{ hosts }, { workers }, { queue }, { watches }, { staged }] = await Promise.all(['/v1/hosts', '/v1/workers', '/v1/queue', '/v1/watches', '/v1/staged'].map((path) => get(path)));
+      const [{ hosts }, { workers }, { queue }, { watches }, { staged }, { launchers }] = await Promise.all(
+        ['/v1/hosts', '/v1/workers', '/v1/queue', '/v1/watches', '/v1/staged', '/v1/launchers'].map((path) => get(path)));
       note(workers);
-      this.#render(hosts, workers, queue, watches, staged);
+      this.#render(hosts.filter((host) => !isGone(host, launchers)), workers, queue, watches, staged);
+      this.#launchers.render(launchers, hosts);
       show(this.#failure, '', () => []);
     } catch (error) {
       show(this.#failure, String(error), () => problem(error));
@@ -171,10 +180,16 @@ class FleetView {
       : empty('No checkpoint is in shared memory.', 'The next run stages its own.')));
   }
 
+  #goTo(host) {
+    const node = [...this.#hosts.children].find((one) => one.dataset.host === host);
+    node?.scrollIntoView();
+    node?.focus({ preventScroll: true });
+  }
+
   #renderHosts(hosts, workers) {
     const known = new Map([...this.#hosts.children].map((node) => [node.dataset.host, node]));
     const nodes = hosts.map((host) => {
-      const node = known.get(host.id) ?? el('section', { 'data-host': host.id, 'aria-label': `Host ${host.id}` }, el('div', { class: 'head-row' }), el('div', { class: 'cards' }));
+      const node = known.get(host.id) ?? el('section', { 'data-host': host.id, tabindex: '-1', 'aria-label': `Host ${host.id}` }, el('div', { class: 'head-row' }), el('div', { class: 'cards' }));
       const [head, cards] = node.children;
       const { total, free } = host.shared_memory;
       const ends = ending(host);

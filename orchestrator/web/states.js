@@ -26,6 +26,11 @@ const kStates = {
   loading: ['active', '\u25d4'],
   restarting: ['warn', '\u21bb'],
   'set aside': ['bad', '\u2715'],
+  // jobs of launchers
+  submitting: ['', '\u25cb'],
+  submitted: ['', '\u25cb'],
+  unknown: ['warn', '?'],
+  ending: ['', '\u2026'],
   // hosts and documents
   connected: ['good', '\u2713'],
   away: ['bad', '!'],

@@ -189,6 +189,9 @@ def fleet():
     check([s.fingerprint for s in there] == [done.fingerprint], f"staged: {there}, not {done.fingerprint}")
     check(get("fleet", "list_workers", "/v1/workers").workers, "workers")
     check(get("fleet", "list_hosts", "/v1/hosts").hosts[0].id == "local", "hosts")
+    check(get("fleet", "list_launchers", "/v1/launchers").launchers == [], "launchers")
+    refused = act("fleet", "release_node", "slurm", "n1", status=404)
+    check(isinstance(refused, models.Problem) and "no launcher" in refused.detail, refused)
     logs = get("fleet", "list_logs", "/v1/logs").logs
     check(get("fleet", "get_log", f"/v1/logs/{logs[0].log}", logs[0].log) is not None, "a log")
 

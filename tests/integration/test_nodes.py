@@ -166,6 +166,55 @@ class Nodes(NodesCase):
                 self.assertIn(words, done.stderr.lower())
                 self.assertFalse(self.mine())
 
+    # --- a node that fails
+
+    def shown(self, *arguments):
+        """Standard output of a command that asks the service."""
+        done = self.evald(*arguments, env={**os.environ, "EVALD_SERVER": self.url})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_a_node_that_fails_is_excluded_until_it_is_released(self):
+        broken = self.folder / "n1-is-broken"
+        broken.touch()
+        program = self.folder / "evald-on-a-node"
+        program.write_text(f"""#!/bin/sh
+if [ "$SLURMD_NODENAME" = n1 ] && [ -e {broken} ]; then echo 'no driver here' >&2; exit 3; fi
+exec {self.binaries}/evald "$@"
+""")
+        program.chmod(0o755)
+        self.serve({"retry": "1s", "evald": str(program)})
+        self.addCleanup(self.kill)  # before its jobs end: it would submit others
+        self.submit(engine={"name": "emulated", "delay_ms": 1500, "concurrency": 2})
+        excluded = self.wait_for("n1 to be excluded", lambda: self.launcher()["excluded"], 60)
+        self.assertEqual([one["node"] for one in excluded], ["n1"])
+        self.assertIn("its agent has not come", excluded[0]["why"])
+        why = lambda: self.launcher()["excluded"][0]["why"]
+        self.wait_for("the end of its log", lambda: "no driver here" in why(), 20)
+        # Two nodes work. The third job waits, since no other node is left.
+        self.wait_for("two nodes", lambda: sorted(job["node"] or "" for job in self.launcher()["jobs"]) == ["", "n2", "n3"], 60)
+        waiting = lambda: next(job for job in self.launcher()["jobs"] if job["node"] is None)
+        self.wait_for("a reason", lambda: waiting()["reason"])
+        text = " ".join(self.shown("status", "--once").split())
+        self.assertIn("Launcher slurm: 2 of at most 3 nodes", text)
+        self.assertIn(f"1 job waits ({waiting()['reason']})", text)
+        self.assertIn("Launcher slurm: node n1 is not asked for: job ", text)
+        table = self.shown("nodes")
+        self.assertRegex(table, r"working +n[23] +since \d\d:\d\d +.*slurm-\d")
+        self.assertRegex(table, r"waiting +– +.*slurm-\d")
+        self.assertIn("node n1 is not asked for", table)
+        self.assertEqual(json.loads(self.shown("nodes", "--json"))["launchers"][0]["excluded"][0]["node"], "n1")
+        refused = self.evald("nodes", "release", "n2", "--server", self.url)
+        self.assertEqual((refused.returncode, "no launcher excludes node 'n2'" in refused.stderr), (2, True), refused.stderr)
+        # Released, and mended, the node is used by the job that waits.
+        job = waiting()["job"]
+        broken.unlink()
+        self.assertIn("slurm asks for node n1 again", self.shown("nodes", "release", "n1"))
+        self.assertEqual(self.launcher()["excluded"], [])
+        self.wait_for("an agent on n1", lambda: any((one["job"], one["node"], one["state"]) == (job, "n1", "working")
+                                                    for one in self.launcher()["jobs"]), 60)
+        self.assertEqual(self.launcher()["problems"], [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -121,6 +121,23 @@ class Slurm(unittest.TestCase):
         job = self.submit(excluded=["n1", "n3"])
         self.assertEqual(self.begun(job)["node"], "n2")
 
+    def test_a_job_that_waits_is_told_which_nodes_are_excluded(self):
+        first = [self.submit(f"{self.name}-{i}", settings={"gpus_per_node": 2}) for i in range(3)]
+        jobs = {self.begun(job)["node"]: job for job in first}
+        last = self.submit(settings={"gpus_per_node": 2})
+        for excluded in (["n1", "n2"], ["n1"]):
+            self.assertEqual(self.call("exclude", job=last, excluded=excluded), {})
+            shown = self.cluster.details(last)["ExcNodeList"]
+            self.assertEqual(self.cluster.run("scontrol", "show", "hostnames", shown).split(), excluded)
+        self.call("stop", job=jobs["n1"])
+        self.listed_as(jobs["n1"], "over")
+        time.sleep(3)  # a turn of Slurm's
+        self.assertEqual(self.listed()[last]["state"], "pending")
+        self.assertEqual(self.call("exclude", job=last, excluded=[]), {})
+        self.assertEqual(self.begun(last)["node"], "n1")
+        self.assertEqual(self.call("exclude", job=last, excluded=["n1"]), {}, "a job that runs stays where it is")
+        self.assertEqual(self.listed()[last]["state"], "running")
+
     # --- what a job sees
 
     def test_a_job_sees_the_token_and_no_other_variable_of_the_service(self):

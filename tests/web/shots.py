@@ -5,7 +5,7 @@ runs, a run at work, and the quickstart's checkpoints.
     EVALD_BINARIES=build/release tests/web/shots.py FOLDER [VIEW ...]
 
 writes FOLDER/page-<view>-<width>-<theme>.png for 1400 and 420 pixels, light and dark. `--docs` writes the pictures of
-docs/web.md instead, with at most 96 colours if pngquant is there."""
+docs/web.md instead, or only the sheets of the named views, with at most 96 colours if pngquant is there."""
 import base64
 import json
 import math
@@ -22,6 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "integration"))
 
 import browser as chromium  # noqa: E402
+import made_up_queue  # noqa: E402
 from evald_case import QUICKSTART  # noqa: E402
 from test_page import Service  # noqa: E402
 
@@ -108,7 +109,7 @@ class Stage:
     """The service, with everything that the pictures show."""
 
     def __init__(self, folder):
-        self.service = Service(folder)
+        self.service = Service(folder, **made_up_queue.config(folder))
         write_tasks(folder)
         self.runs = {name: self.service.quickstart(name) for name in ("step-00600", "step-01200")}
         self.runs["code"] = self.service.of_series("code", 100, tasks=("code",), text="    print('half of', n, 'is', n // 2)\n    return n // 2")
@@ -146,7 +147,7 @@ class Stage:
             "compare": (f"samples?a={runs['step-00600']}&b={runs['step-01200']}&task=quickstart_math", "article.pair"),
             "code": (f"samples?a={runs['code']}&task=code&show=wrong", "article.pair"),
             "so-far": (f"samples?a={runs['so-far']}&task={self.partly}", "article.pair"),
-            "fleet": ("fleet", "svg.strip"),
+            "fleet": ("fleet", "main section[data-launcher] .excluded"),
         }
 
 
@@ -177,17 +178,24 @@ class Camera:
                 for scheme in SCHEMES:
                     self.take(f"page-{name}-{width}-{scheme}", view, width, scheme)
 
-    def for_docs(self):
+    def for_docs(self, wanted):
+        """All pictures of docs/, or the sheets of the wanted views."""
         views = self.stage.views()
+        if not wanted:
+            self.single_pictures(views)
+        for name, view in views.items():
+            if wanted and name not in wanted:
+                continue
+            four = [self.take(f"{width}-{scheme}", view, width, scheme, height=SHEET_HEIGHT) for width in WIDTHS for scheme in SCHEMES]
+            self.side_by_side(four, self.folder / f"page-all-{name}.png", sum(WIDTHS) + 8, SHEET_HEIGHT // 2, scale=0.5)
+
+    def single_pictures(self, views):
         few_colours(self.take("page-run", views["run"], 1120, "light", opened=True, height=1250))
         few_colours(self.take("page-checkpoints", views["curves"], 1120, "light", height=1480))
         few_colours(self.take("page-compare", views["compare"], 1120, "light", height=900))
         few_colours(self.take("page-runs-dark", views["runs"], 1120, "dark", height=900))
         halves = [self.take(f"phone-{name}", views[name], 420, "light", height=900) for name in ("runs", "curves")]
         self.side_by_side(halves, self.folder / "page-phone.png", 424 * 2, 904)
-        for name, view in views.items():
-            four = [self.take(f"{width}-{scheme}", view, width, scheme, height=SHEET_HEIGHT) for width in WIDTHS for scheme in SCHEMES]
-            self.side_by_side(four, self.folder / f"page-all-{name}.png", sum(WIDTHS) + 8, SHEET_HEIGHT // 2, scale=0.5)
 
     def side_by_side(self, pictures, path, width, height, scale=1):
         images = [f'<img src="data:image/png;base64,{base64.b64encode(one.read_bytes()).decode()}" style="border:1px solid #888">' for one in pictures]
@@ -207,6 +215,11 @@ def few_colours(path):
         subprocess.run(["pngquant", "--force", "--nofs", "--speed", "1", "--output", path, "96", path], check=True)
 
 
+def take(camera, words):
+    views = [word for word in words if not word.startswith("--")]
+    camera.for_docs(views) if "--docs" in words else camera.everything(views)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     wanted = sys.argv[2:]
@@ -215,14 +228,15 @@ def main():
     stage = Stage(scratch)
     camera = Camera(stage, folder)
     try:
-        camera.for_docs() if "--docs" in wanted else camera.everything(wanted)
+        take(camera, wanted)
         print(stage.service.url, flush=True)
         while "--stay" in wanted and (line := sys.stdin.readline().split()):
-            camera.for_docs() if "--docs" in line else camera.everything(line)
+            take(camera, line)
             print("taken", flush=True)
     finally:
         camera.page.close()
         stage.service.stop()
+        made_up_queue.end(scratch)
         shutil.rmtree(scratch, ignore_errors=True)
 
 

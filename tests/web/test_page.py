@@ -22,6 +22,7 @@ sys.path.insert(0, str(HERE.parent / "integration"))
 
 import browser as chromium  # noqa: E402
 import checks  # noqa: E402
+import made_up_queue  # noqa: E402
 from evald_case import BINARIES, CHOICE_TASK, QUICKSTART, SOURCE, SUMS_TASK  # noqa: E402
 
 CODE_TASK = r"""task: code
@@ -48,8 +49,10 @@ TOKEN = "a-token-for-the-test-of-the-page"
 class Service:
     """evald serve over a scratch folder."""
 
-    def __init__(self, folder, tokens=False):
+    def __init__(self, folder, tokens=False, **config):
+        """`config`: further keys of serve.yaml."""
         self.folder = folder
+        self.config = config
         self.port = 0  # any; a later life has that of the first
         self.tokens = folder / "tokens" if tokens else None
         if tokens:
@@ -80,7 +83,7 @@ class Service:
     def start(self):
         config = {"listen": f"127.0.0.1:{self.port}", "state_dir": "state", "cache_dir": "cache",
                   "workers": {"count": 2, "threads": 1}, "metrics": {"processes": 2},
-                  "staging": {"root": str(self.folder / "staging")}}
+                  "staging": {"root": str(self.folder / "staging")}, **self.config}
         if self.tokens:
             config["tokens"] = str(self.tokens)
         (self.folder / "serve.yaml").write_text(json.dumps(config))
@@ -653,6 +656,16 @@ class Page(unittest.TestCase):
         streams = lambda: int(re.search(r"^evald_http_event_streams (\d+)$", self.metrics(), re.M).group(1))
         self.page.wait("only one follower", lambda: streams() == 1)
 
+    def check_structure(self, name):
+        """Of the view that is shown: what a screen reader gets."""
+        self.assertEqual(self.page.run(checks.STRUCTURE), [], name)
+        self.assertEqual(checks.unnamed(self.page), [], name)
+        if AXE:
+            self.page.run(pathlib.Path(AXE).read_text() + "; window.axe = axe;")
+            found = self.page.run_async("""const result = await window.axe.run();
+                return result.violations.map((v) => [v.id, v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160))]);""")
+            self.assertEqual(found, [], name)
+
     def metrics(self):
         with urllib.request.urlopen(self.service.url + "/metrics", timeout=120) as answer:
             return answer.read().decode()
@@ -687,6 +700,47 @@ class Page(unittest.TestCase):
         agent.send_signal(signal.SIGTERM)
         self.assertEqual(agent.wait(180), 0)
         self.page.wait("it left", lambda: self.page.text(host + " .badge").endswith("left") and self.page.text(host + " h3") == "")
+
+    def test_launchers(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="evald-web-", dir=self.folder))
+        service = Service(folder, **made_up_queue.config(folder))
+        self.addCleanup(made_up_queue.end, folder)
+        self.addCleanup(service.stop)
+        service.made_up("much", delay_ms=3000)
+        launcher = "main section[data-launcher=queue]"
+        shown = lambda: self.page.text(launcher)
+        self.page.open("about:blank")
+        self.page.open(f"{service.url}/#/fleet")
+        self.page.wait("a node that works", lambda: self.page.count(f"{launcher} tbody tr") == 3 and "working" in shown())
+        self.page.wait("jobs that wait", lambda: shown().count("Resources") == 2 and shown().count("expected") == 2)
+        job = service.get("/v1/launchers")["launchers"][0]["jobs"][0]
+        row = next(row for row in self.page.texts(f"{launcher} tbody tr") if "working" in row)
+        for text in ("n2", "since", job["host"]):
+            self.assertIn(text, row)
+        self.assertIn("1 of at most 3", self.page.text(f"{launcher} dl"))
+        # A node that failed is named with the reason, and asked for again when a person says so.
+        self.page.wait("the excluded node", lambda: "n7" in self.page.text(f"{launcher} .excluded"))
+        self.assertIn("its agent has not come; the launcher says over", self.page.text(f"{launcher} .excluded"))
+        self.assertNotIn("is not asked for: ", shown(), "the sentence stands there once")
+        for width, scheme in itertools.product((1280, 420), ("light", "dark")):
+            self.page.size(width, 900, mobile=width < 600)
+            self.page.prefer(scheme)
+            name = f"{width} {scheme}"
+            self.check_structure(name)
+            self.assertEqual(self.page.run(checks.CONTRAST)["found"], [], name)
+            self.assertIsNone(checks.overflow(self.page), name)
+            if SHOTS:
+                self.page.screenshot(f"{SHOTS}/launchers-{width}-{scheme}.png")
+        self.page.size(1280, 900)
+        self.page.run("document.querySelector('button.link').click();")
+        self.assertEqual(self.page.run("return document.activeElement.dataset.host;"), job["host"], "the job's host has the focus")
+        self.page.run("document.querySelector('.excluded button').click();")
+        self.page.wait("no excluded node", lambda: self.page.count(f"{launcher} .excluded") == 0)
+        self.assertEqual(service.get("/v1/launchers")["launchers"][0]["excluded"], [])
+        # The host of a job that is over is shown no more; the service remembers it for a while.
+        made_up_queue.end(folder, job["job"])
+        self.page.wait("no such host", lambda: self.page.count(f"main section[data-host={job['host']}]") == 0, 120)
+        self.assertIn((job["host"], "left"), [(host["id"], host["state"]) for host in service.get("/v1/hosts")["hosts"]])
 
     def test_a_token_is_asked_for(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="evald-web-", dir=self.folder))
@@ -782,15 +836,8 @@ class Page(unittest.TestCase):
             self.assertGreater(seen, 5, name)
 
     def test_names_roles_and_structure(self):
-        axe = pathlib.Path(AXE).read_text() if AXE else None
         for name in self.each_view():
-            self.assertEqual(self.page.run(checks.STRUCTURE), [], name)
-            self.assertEqual(checks.unnamed(self.page), [], name)
-            if axe:
-                self.page.run(axe + "; window.axe = axe;")
-                found = self.page.run_async("""const result = await window.axe.run();
-                    return result.violations.map((v) => [v.id, v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160))]);""")
-                self.assertEqual(found, [], name)
+            self.check_structure(name)
 
     def test_contrast_in_light_and_dark(self):
         for scheme in ("light", "dark"):

@@ -18,6 +18,20 @@ TEST_F(FleetTest, ShowsTheServicesView) {
   EXPECT_EQ(Get("/v1/queue?x=1").status, 400);
 }
 
+TEST_F(FleetTest, ShowsLaunchersAndReleasesNodes) {
+  const Json launcher = Parse(Get("/v1/launchers"))["launchers"][0];
+  EXPECT_EQ(launcher["jobs"][0]["node"], "n2");
+  EXPECT_EQ(launcher["excluded"][0]["node"], "n1");
+  const Answer released = Post("/v1/launchers/slurm/nodes/n1/release");
+  EXPECT_EQ(released.status, 200);
+  EXPECT_EQ(Parse(released)["excluded"], Json::array());
+  const Answer unknown = Post("/v1/launchers/slurm/nodes/n9/release");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_EQ(Parse(unknown)["detail"], "launcher 'slurm' does not exclude node 'n9'");
+  EXPECT_EQ(Post("/v1/launchers/slurm/nodes/n1/release?x=1").status, 400);
+  EXPECT_EQ(Post("/v1/launchers/slurm/nodes/n1/release", "{}").status, 413);
+}
+
 TEST_F(FleetTest, TakesAnnouncements) {
   EXPECT_EQ(Parse(PostJson("/v1/checkpoints", R"({"path": "/models/a"})"))["checkpoint"],
             "/models/a");
@@ -43,6 +57,11 @@ TEST_F(FleetTest, GivesMetrics) {
   for (const char* line :
        {"evald_documents_generated_total 7\n", "evald_runs{state=\"queued\"} 1\n",
         "evald_workers{state=\"idle\"} 1\n", "evald_staged_bytes 10\n", "evald_ready 1\n",
+        "evald_launcher_jobs{launcher=\"slurm\",state=\"waiting\"} 1\n",
+        "evald_launcher_jobs{launcher=\"slurm\",state=\"away\"} 0\n",
+        "evald_launcher_nodes_wanted{launcher=\"slurm\"} 2\n",
+        "evald_launcher_nodes_excluded{launcher=\"slurm\"} 1\n",
+        "evald_launcher_node_hours{launcher=\"slurm\"} 1.5\n",
         "evald_http_requests_total{method=\"GET\",route=\"/v1/runs/{run}\",code=\"200\"} 1\n",
         "evald_http_request_duration_seconds_count{route=\"/v1/runs/{run}\"} 1\n",
         "evald_http_request_duration_seconds_bucket{route=\"/v1/runs/{run}\",le=\"+Inf\"} 1\n",

@@ -17,6 +17,36 @@ namespace {
 
 constexpr const char* kTime = "2026-01-02T10:15:00.000Z";
 
+Json JobOf(const std::string& number, const std::string& state, const Json& node) {
+  return {{"name", "evald-0-slurm-" + number},
+          {"job", "471" + number},
+          {"host", "slurm-" + number},
+          {"state", state},
+          {"word", node.is_null() ? "PENDING" : "RUNNING"},
+          {"reason", node.is_null() ? Json("Resources") : Json()},
+          {"node", node},
+          {"devices", node.is_null() ? 0 : 2},
+          {"submitted_at", kTime},
+          {"starts_at", node.is_null() ? Json(kTime) : Json()},
+          {"started_at", node.is_null() ? Json() : Json(kTime)},
+          {"ends_at", nullptr},
+          {"why", nullptr}};
+}
+
+// A launcher with a job that works and one that waits.
+Json LauncherWith(const Json& excluded) {
+  return {{"name", "slurm"},
+          {"kind", "slurm"},
+          {"nodes", {{"min", 0}, {"max", 16}, {"wanted", 2}}},
+          {"start_s", 60.0},
+          {"node_hours", 1.5},
+          {"node_hours_per_day", nullptr},
+          {"jobs", {JobOf("1", "working", "n2"), JobOf("2", "waiting", Json())}},
+          {"excluded", excluded},
+          {"problems", Json::array()},
+          {"next_try_at", nullptr}};
+}
+
 Json TaskEntry(const std::string& task, int documents, bool done) {
   return {{"task", task},
           {"documents", documents},
@@ -239,6 +269,7 @@ std::shared_ptr<ServiceView> MemoryService::MakeView() const {
                    {"bytes", 10},
                    {"leases", 0},
                    {"last_used", kTime}}};
+  view->launchers = {LauncherWith({{{"node", "n1"}, {"why", "its agent has not come"}}})};
   view->counters = {{"documents_generated_total", 7}};
   view->ready = ready_;
   return view;
@@ -246,7 +277,7 @@ std::shared_ptr<ServiceView> MemoryService::MakeView() const {
 
 void MemoryService::ReleaseNode(const std::string& launcher, const std::string& node,
                                 Done<Json> done) {
-  if (launcher == "slurm" && node == "n1") return done(Json{{"name", launcher}});
+  if (launcher == "slurm" && node == "n1") return done(LauncherWith(Json::array()));
   done(
       Error(ErrorKind::kUsage, "launcher '" + launcher + "' does not exclude node '" + node + "'"));
 }

@@ -103,6 +103,9 @@ TEST_F(OwnershipTest, RolesLimitWhatATokenMayDo) {
   EXPECT_EQ(Get("/v1/runs", By("eve")).status, 200);
   EXPECT_EQ(Post("/v1/runs", R"({"yaml": "a: 1"})", By("eve")).status, 403);
   EXPECT_EQ(Post("/v1/checkpoints", R"({"path": "/a"})", By("eve")).status, 403);
+  EXPECT_EQ(Get("/v1/launchers", By("eve")).status, 200);
+  EXPECT_EQ(Post("/v1/launchers/slurm/nodes/n1/release", "", By("ada")).status, 403);
+  EXPECT_EQ(Post("/v1/launchers/slurm/nodes/n1/release", "", By("root")).status, 200);
   EXPECT_EQ(Get("/v1/runs", By("host")).status, 403);
   EXPECT_EQ(Get("/v1/runs").status, 401);
   EXPECT_EQ(Get("/metrics").status, 401);

@@ -179,6 +179,16 @@ TEST_F(ServeConfigTest, MistakesNameLineKeyAndWhatIsExpected) {
   for (const auto& [text, problem] : cases) EXPECT_THAT(Problem(text), HasSubstr(problem)) << text;
 }
 
+TEST_F(ServeConfigTest, ALauncherPausesAfterAFailure) {
+  const auto with = [](const std::string& more) {
+    return "launchers: [{slurm: {nodes: {max: 2}" + more + "}}]\n";
+  };
+  EXPECT_EQ(Read(with("")).launchers.at(0).retry_s, 60);
+  EXPECT_EQ(Read(with(", retry: 5min")).launchers.at(0).retry_s, 300);
+  EXPECT_THAT(Problem(with(", retry: 0s")), HasSubstr("retry"));
+  EXPECT_THAT(Problem(with(", retry: 1h")), HasSubstr("retry"));
+}
+
 TEST(ServeConfig, AFolderThatNoMessageCouldHoldIsRefusedByItsKey) {
   const TemporaryFolder temporary;
   const std::filesystem::path odd = temporary.path() / "caf\xe9";

@@ -32,9 +32,9 @@ class LaunchStory : public ::testing::Test {
   // The orders, for short: "submit 1", "stop 2".
   std::vector<std::string> Orders() {
     static const std::map<Kind, std::string> kNames = {
-        {Kind::kSubmit, "submit"},   {Kind::kStop, "stop"}, {Kind::kStopJob, "stop job"},
-        {Kind::kList, "list"},       {Kind::kSave, "save"}, {Kind::kForget, "forget"},
-        {Kind::kReadLog, "read log"}};
+        {Kind::kSubmit, "submit"},    {Kind::kStop, "stop"},      {Kind::kStopJob, "stop job"},
+        {Kind::kList, "list"},        {Kind::kSave, "save"},      {Kind::kForget, "forget"},
+        {Kind::kReadLog, "read log"}, {Kind::kExclude, "exclude"}};
     std::vector<std::string> orders;
     for (const LaunchMachine::Order& order : machine_->TakeOrders()) {
       if (order.kind == Kind::kSave) continue;
@@ -215,6 +215,50 @@ TEST_F(LaunchStory, AnAgentThatDoesNotComeIsSaidSoAndItsNodeIsExcluded) {
   EXPECT_THAT(Problems(), HasSubstr("node bad is not asked for: job 7"));
   machine_->Release("bad");
   EXPECT_THAT(machine_->excluded(), IsEmpty());
+}
+
+// On a node that fails at once, no job is ever seen running.
+TEST_F(LaunchStory, ANodeWhoseJobsEndBetweenTwoListsIsExcluded) {
+  limits_.nodes_max = 1;
+  machine_.emplace(limits_);
+  for (int64_t number = 1; number <= 2; ++number) {
+    Tick(kMuch);
+    Accept(number, "7");
+    List({Shown(number, "7", ListedJob::State::kOver, "bad")});
+    now_ += 60 * static_cast<double>(number);
+  }
+  ASSERT_EQ(machine_->excluded().count("bad"), 1u);
+  EXPECT_THAT(machine_->excluded().at("bad"), HasSubstr("on bad: its agent has not come"));
+  EXPECT_EQ(machine_->Problems(now_).size(), 1u) << "the failure is said once";
+}
+
+// A job that waits when a node is excluded or released is told so, and keeps its place.
+TEST_F(LaunchStory, WaitingJobsAreToldWhichNodesAreExcluded) {
+  limits_.retry_s = 1;
+  machine_.emplace(limits_);
+  Tick(kMuch);
+  Accept(1, "71");
+  Accept(2, "72");
+  const ListedJob waiting = Shown(2, "72", ListedJob::State::kPending);
+  const auto fail_on_bad = [&](int64_t number, const std::string& job) {
+    List({Shown(number, job, ListedJob::State::kRunning, "bad"), waiting});
+    List({Shown(number, job, ListedJob::State::kOver, "bad"), waiting});
+    return Orders();
+  };
+  EXPECT_THAT(fail_on_bad(1, "71"), testing::Not(Contains("exclude 2")));
+  now_ += 1;
+  EXPECT_THAT(Tick(kMuch), Contains("submit 3")) << "the first pause";
+  Accept(3, "73");
+  EXPECT_THAT(fail_on_bad(3, "73"), Contains("exclude 2"));
+  machine_->Release("bad");
+  EXPECT_THAT(Orders(), ElementsAre("exclude 2"));
+  machine_->Release("bad");
+  EXPECT_THAT(Orders(), IsEmpty());
+  now_ += 10;
+  Tick(kMuch);
+  Accept(4, "74");
+  fail_on_bad(4, "74");
+  EXPECT_THAT(machine_->excluded(), IsEmpty()) << "the failures before the release count no more";
 }
 
 TEST_F(LaunchStory, AnAgentWithoutItsDevicesGoesBack) {

@@ -66,6 +66,10 @@ json Call(const json& order) {
     launcher.Stop(job);
     return json::object();
   }
+  if (call == "exclude") {
+    launcher.Exclude(job, order.value("excluded", std::vector<std::string>()));
+    return json::object();
+  }
   if (call == "log") return {{"log", launcher.LogEnd(job)}};
   json jobs = json::array();
   for (const ListedJob& listed : launcher.List()) jobs.push_back(AnswerOf(listed));
