@@ -85,6 +85,17 @@ class Nodes(NodesCase):
         self.assertEqual(self.launcher()["problems"], [])
         self.assertGreater(self.launcher()["node_hours"], 0)
 
+    def test_no_trial_is_killed_by_a_time_limit(self):
+        """Slurm's shortest limit is a minute. One lost attempt would leave documents out of a run's results."""
+        expected = self.undisturbed()
+        runs = 20 if os.environ.get("EVALD_FULL") else 4
+        self.serve(slurm={"time": "60s", "warning": "10s", "nodes": {"max": 2}}, active_runs=2)
+        submitted = [self.submit(engine={"name": "emulated", "delay_ms": 700, "concurrency": 2}, metrics={"max_attempts": 1},
+                                 workers={"max_attempts": 1}) for _ in range(runs)]
+        for run in submitted:
+            self.check(expected, self.finished(run, 120 * runs))
+        self.assertGreater(len(self.cluster.jobs()), 3, "limits in the middle of the work")
+
     # --- runs in the foreground
 
     SLURM = {"agent": ["--devices", "cpu:0,cpu:1", "--metric-processes", "1"], "poll": "1s",
