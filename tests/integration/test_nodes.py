@@ -51,9 +51,9 @@ class NodesCase(ServiceCase):
         self.cluster.scancel("--user=root")
         self.cluster.wait_for("the end of all jobs", lambda: not self.cluster.run("squeue", "--noheader").strip())
 
-    def serve(self, slurm=None, **changes):
+    def serve(self, slurm=None, environment=None, **changes):
         launcher = {**QUICK, "nodes": {"min": 0, "max": 3}, "sbatch": ["--gpus-per-node=2"], **(slurm or {})}
-        super().serve(environment={**os.environ, **self.cluster.environment},
+        super().serve(environment={**os.environ, **self.cluster.environment, **(environment or {})},
                       agent={"host": "127.0.0.1", "listen": "127.0.0.1:0"}, workers=None,
                       launchers=[{"slurm": {key: v for key, v in launcher.items() if v is not None}}], **changes)
 
@@ -95,6 +95,22 @@ class Nodes(NodesCase):
         for run in submitted:
             self.check(expected, self.finished(run, 120 * runs))
         self.assertGreater(len(self.cluster.jobs()), 3, "limits in the middle of the work")
+
+    def test_killed_at_each_step_of_a_job(self):
+        expected = self.undisturbed()
+        for point in ("launch.recorded", "launch.submitted", "launch.stopped"):
+            with self.subTest(point):
+                self.serve(environment={"EVALD_FAIL_POINT": f"evald/{point}:1"})
+                run = self.submit(key=point, engine={"name": "emulated", "delay_ms": 20, "concurrency": 4})
+                self.assertEqual(self.daemon.wait(timeout=120), -signal.SIGKILL)
+                self.daemon.communicate()
+                self.serve()
+                self.check(expected, self.finished(run))
+                self.wait_for("the nodes to go back", lambda: not self.launcher()["jobs"], 200)
+                self.wait_for("Slurm to have no job", lambda: not self.mine())
+                self.kill()
+        names = [job["name"] for job in self.cluster.jobs().values()]
+        self.assertEqual(len(names), len(set(names)), names)
 
     # --- runs in the foreground
 
