@@ -67,9 +67,11 @@ std::vector<std::string> DevicesOf(const Common& common, const AgentFlags& flags
 // see it.
 std::optional<protocol::AgentJoin> TakeJoin(const AgentFlags& flags) {
   const char* text = std::getenv(protocol::kJoinVariable);
-  if (text == nullptr || !flags.server.empty() || !flags.socket.empty()) return std::nullopt;
-  protocol::AgentJoin join = protocol::DecodeJoin(text);
+  if (text == nullptr) return std::nullopt;
+  const std::string said = text;
   ::unsetenv(protocol::kJoinVariable);
+  if (!flags.server.empty() || !flags.socket.empty()) return std::nullopt;
+  protocol::AgentJoin join = protocol::DecodeJoin(said);
   const char* nodes = std::getenv("SLURM_JOB_NUM_NODES");
   const char* node = std::getenv("SLURM_NODEID");
   if (nodes != nullptr && node != nullptr && std::string(nodes) != "1")

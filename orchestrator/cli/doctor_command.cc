@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
+#include "base/cores.h"
 #include "base/file.h"
 #include "base/own_folder.h"
 #include "base/print.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "engines/engines.h"
 #include "metrics/sandbox/sandbox.h"
@@ -15,6 +16,7 @@
 #include "orchestrator/cli/service_checks.h"
 #include "orchestrator/config/eval_config.h"
 #include "orchestrator/devices/gpu_listing.h"
+#include "orchestrator/launch/allocation.h"
 #include "orchestrator/staging/free_space.h"
 #include "orchestrator/staging/root.h"
 #include "orchestrator/state/database.h"
@@ -137,6 +139,21 @@ Check CheckServers() {
   return {"servers", true, Join(found, "; ")};
 }
 
+// Slurm, of which nothing is needed. Within a job, the job's nodes.
+Check CheckSlurm() {
+  std::string found;
+  try {
+    found = Trim(OutputOf("sbatch", {"--version"}, std::chrono::seconds(5)));
+  } catch (const Error&) {
+    return {"slurm", true, "not here: sbatch is not on PATH"};
+  }
+  const std::optional<Allocation> allocation = AllocationHere(OwnVariable);
+  if (allocation)
+    found += fmt::format("; within job {} of {} node{}", allocation->job, allocation->nodes,
+                         allocation->nodes == 1 ? "" : "s");
+  return {"slurm", true, PrintableLine(Shortened(found, 200))};
+}
+
 struct DoctorFlags {
   std::string staging_root;
   ClientFlags client;
@@ -144,7 +161,7 @@ struct DoctorFlags {
 
 ExitStatus Doctor(const Common& common, const DoctorFlags& flags) {
   std::vector<Check> checks = {
-      {"processors", true, fmt::format("{} cores", std::thread::hardware_concurrency())},
+      {"processors", true, fmt::format("{} cores", UsableCores())},
       CheckSharedMemory(flags.staging_root.empty() ? DefaultStagingRoot()
                                                    : std::filesystem::absolute(flags.staging_root)),
       CheckState(),
@@ -152,6 +169,7 @@ ExitStatus Doctor(const Common& common, const DoctorFlags& flags) {
       CheckPrograms(common.binaries)};
   for (Check& check : CheckGpus(common.binaries)) checks.push_back(std::move(check));
   checks.push_back(CheckServers());
+  checks.push_back(CheckSlurm());
   for (const SandboxProbe& probe : ProbeSandbox({})) {
     checks.push_back({"sandbox: " + probe.what, probe.available, probe.detail});
   }

@@ -155,7 +155,9 @@ class ForegroundRun {
   }
 
   void OnSignal(int signal) {
-    if (++signals_ > 1 || !evaluation_->planned()) {
+    // The launcher may not answer. Jobs that were not told to end do so by themselves.
+    if (++signals_ > 2 && nodes_ != nullptr) return loop_.Stop();
+    if (signals_ > 1 || !evaluation_->planned()) {
       evaluation_->Fail(ErrorKind::kInfrastructure,
                         fmt::format("stopped by {}", signal == SIGINT ? "Ctrl-C" : "a signal"));
     } else {
