@@ -23,7 +23,6 @@ extern char** environ;
 namespace evald {
 namespace {
 
-constexpr size_t kOutputBytesMax = 1 << 20;
 constexpr int64_t kDyingMicros = 1'000'000;
 constexpr useconds_t kWaitPollMicros = 2'000;
 
@@ -65,6 +64,8 @@ pid_t Spawn(const ProgramCall& call, int input, int output, int errors) {
   for (int number = 0; number < 3; ++number) {
     if (kept[number] >= 0) posix_spawn_file_actions_adddup2(&actions, kept[number], number);
   }
+  // Sockets on which this process listens would otherwise stay open in the program.
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -84,7 +85,7 @@ bool ReadSome(int fd, std::string* text) {
   const ssize_t got = ::read(fd, chunk, sizeof chunk);
   if (got < 0 && errno == EINTR) return true;
   if (got <= 0) return false;
-  if (text->size() < kOutputBytesMax) text->append(chunk, static_cast<size_t>(got));
+  if (text->size() < kProgramOutputMax) text->append(chunk, static_cast<size_t>(got));
   return true;
 }
 

@@ -30,10 +30,14 @@ struct ProgramCall {
   bool keeps_errors = false;  ///< ProgramResult::errors is asked for; else they are inherited
 };
 
+/// Bytes of a text that ProgramResult keeps at most.
+inline constexpr size_t kProgramOutputMax = 1 << 20;
+
 /// How a program ended.
 struct ProgramResult {
-  int status = 0;      ///< its exit status, or 128 + the signal that ended it
-  std::string output;  ///< what it wrote to standard output, at most 1 MiB
+  int status = 0;  ///< its exit status, or 128 + the signal that ended it
+  std::string
+      output;  ///< what it wrote to standard output, at most kProgramOutputMax and a little more
   std::string errors;  ///< the same of standard error, if asked for
 };
 

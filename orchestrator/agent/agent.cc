@@ -37,6 +37,8 @@ constexpr std::chrono::milliseconds kTick{100};
 constexpr std::chrono::milliseconds kStopGrace{5000};
 constexpr std::chrono::milliseconds kFirstRedial{100}, kLongestRedial{5000};
 constexpr int64_t kPingMicros = 1'000'000;
+// A launched agent that leaves does not wait for longer for an orchestrator that has gone
+constexpr int64_t kAloneLeavingMicros = 2'000'000;
 constexpr int64_t kHelloMicros = 10'000'000;
 constexpr int64_t kRestMicros = 30'000'000;  // for a worker to confirm a revoke
 constexpr double kEndlessSeconds = 1e9;      // of a job without a time limit
@@ -359,6 +361,9 @@ class Agent::Impl {
       conversation_.Send(protocol::AgentLeft{});
       said_left_ = true;
     }
+    if (leaving_ && options_.launched && !conversation_.attached() &&
+        now - last_seen_us_ > kAloneLeavingMicros)
+      return End("the orchestrator has gone while this agent left");
     if (!StillNamed(lock_.get(), options_.root / kAgentLock)) return End("its folder is gone");
     if (!conversation_.attached() &&
         static_cast<double>(now - last_seen_us_) > 1e6 * options_.linger_s)

@@ -170,13 +170,13 @@ ExitStatus Work(const Common& common, const AgentFlags& flags) {
     const std::string lends =
         fmt::format("{} device{} to {}", options.devices.size(),
                     options.devices.size() == 1 ? "" : "s", options.orchestrator.server);
-    offer = fmt::format("evald: agent '{}' offers {}\n", options.name, lends);
+    offer = fmt::format("evald: agent '{}' offers {}", options.name, lends);
     options.taken = [lends, name = options.name] {
       Print(stderr, "evald: agent '{}' lends {}\n", name, lends);
     };
   }
   Agent agent(std::move(options));  // refuses a wrong address
-  Print(stderr, "{}", offer);
+  if (!offer.empty()) Print(stderr, "{}\n", offer);
   agent.Run();
   return ExitStatus::kDone;
 }

@@ -17,6 +17,7 @@
 #include "orchestrator/config/eval_config.h"
 #include "orchestrator/devices/gpu_listing.h"
 #include "orchestrator/launch/allocation.h"
+#include "orchestrator/launch/slurm_text.h"
 #include "orchestrator/staging/free_space.h"
 #include "orchestrator/staging/root.h"
 #include "orchestrator/state/database.h"
@@ -143,9 +144,15 @@ Check CheckServers() {
 Check CheckSlurm() {
   std::string found;
   try {
-    found = Trim(OutputOf("sbatch", {"--version"}, std::chrono::seconds(5)));
-  } catch (const Error&) {
+    ProgramCall call{"sbatch", {"--version"}, std::chrono::seconds(5), ""};
+    call.keeps_errors = true;
+    const ProgramResult result = RunProgram(call);
+    if (result.status != 0) return {"slurm", true, "not usable: " + slurm::CauseIn(result.errors)};
+    found = Trim(result.output);
+  } catch (const NotStarted&) {
     return {"slurm", true, "not here: sbatch is not on PATH"};
+  } catch (const Error& e) {
+    return {"slurm", true, std::string("not usable: ") + e.what()};
   }
   const std::optional<Allocation> allocation = AllocationHere(OwnVariable);
   if (allocation)

@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 constexpr const char* kAgentsFolder = "agents";  // in the run's folder
 constexpr double kLinger_s = 60;                 // agents of a run that was killed end then
 constexpr double kStopPatience_s = 90;
-constexpr double kStepGrace_s = 20;  // for agents to end by themselves
+constexpr double kLeavePatience_s = 10;  // for agents that were told to end
+constexpr double kStepGrace_s = 20;      // for agents to end by themselves
 
 // A door for the agents of one run.
 std::unique_ptr<AgentDoor> OpenRunDoor(const RunNodes::Support& support) {
@@ -65,6 +66,8 @@ class LaunchedNodes : public RunNodes {
 
   void Start(const Support& support) override {
     fleet_ = support.fleet;
+    loop_ = support.loop;
+    hub_ = support.hub;
     const std::string prefix = fmt::format("evald-{}-", support.run);
     if (fs::exists(support.folder / kAgentsFolder)) EndLeftJobs(config_, prefix);
     door_ = OpenRunDoor(support);
@@ -88,14 +91,26 @@ class LaunchedNodes : public RunNodes {
   std::string Hopeless() const override { return pool_->Hopeless(); }
 
   void Stop(std::function<void()> done) override {
+    hub_->StopLaunched();  // what they hold is not needed any more
     pool_->StopAll(kStopPatience_s, [this, done = std::move(done)] {
-      door_->Stop();
-      done();
+      AwaitLeft(WallSeconds() + kLeavePatience_s, done);
     });
   }
 
  private:
+  // The door stays open until the agents have gone: they give back what they have staged.
+  void AwaitLeft(double until, const std::function<void()>& done) {
+    if (hub_->LaunchedConnected() && WallSeconds() < until) {
+      return loop_->After(std::chrono::milliseconds(50),
+                          [this, until, done] { AwaitLeft(until, done); });
+    }
+    door_->Stop();
+    done();
+  }
+
   LauncherConfig config_;
+  Loop* loop_ = nullptr;
+  AgentHub* hub_ = nullptr;
   Fleet* fleet_ = nullptr;
   std::unique_ptr<AgentDoor> door_;
   std::unique_ptr<NodePool> pool_;

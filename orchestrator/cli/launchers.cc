@@ -180,12 +180,14 @@ void ShowJobs(const std::vector<LauncherConfig>& launchers, const Common& common
   for (const Json& job : jobs) {
     std::vector<std::string> words = job["command"];
     for (std::string& word : words) word = ShellQuoted(word);
-    Print(stdout, "launcher '{}' would submit this for each of at most {} nodes:\n\n{}\n\n",
-          job["launcher"].get<std::string>(), job["nodes"]["max"].get<int>(),
-          Join(words, " \\\n  "));
-    if (job.contains("script"))
-      Print(stdout, "with this script, and a secret in the variable EVALD_JOIN:\n\n{}\n",
-            job["script"].get<std::string>());
+    Print(stdout, "launcher '{}' would submit this for each of at most {} nodes:\n\n",
+          job["launcher"].get<std::string>(), job["nodes"]["max"].get<int>());
+    for (size_t i = 0; i < words.size(); ++i)
+      Print(stdout, "{}{}{}\n", i == 0 ? "" : "  ", words[i], i + 1 < words.size() ? " \\" : "");
+    if (!job.contains("script")) continue;
+    Print(stdout, "\nwith this script, and a secret in the variable EVALD_JOIN:\n\n");
+    for (const std::string& line : Split(job["script"].get<std::string>(), '\n'))
+      Print(stdout, "{}\n", line);
   }
 }
 

@@ -47,7 +47,8 @@ std::optional<LauncherConfig> LauncherOf(const EvalConfig& config, const RunFlag
   if (flags.nodes == 0) return launcher;
   if (!launcher) {
     throw Error(ErrorKind::kUsage, "--nodes needs a launcher",
-                "add --launcher slurm, or 'launcher' to eval.yaml (docs/slurm.md)");
+                "add --launcher slurm, or 'launcher' to eval.yaml (docs/slurm.md); within a job of "
+                "Slurm all its nodes compute without --nodes");
   }
   SetNodes(&*launcher, flags.nodes);
   return launcher;

@@ -18,23 +18,11 @@ constexpr double kDay_s = 86400;
 constexpr double kYear_s = 366 * kDay_s;
 
 // Options of sbatch that evald sets, or that would make something else than one agent of one node.
-constexpr const char* kOwnOptions[] = {"--job-name",  "-J",
-                                       "--nodes",     "-N",
-                                       "--ntasks",    "-n",
-                                       "--output",    "-o",
-                                       "--error",     "-e",
-                                       "--input",     "-i",
-                                       "--export",    "--export-file",
-                                       "--array",     "-a",
-                                       "--wrap",      "--parsable",
-                                       "--chdir",     "-D",
-                                       "--signal",    "--wait",
-                                       "-W",          "--test-only",
-                                       "--hold",      "-H",
-                                       "--open-mode", "--exclude",
-                                       "-x",          "--time",
-                                       "-t",          "--partition",
-                                       "-p"};
+constexpr const char* kOwnOptions[] = {
+    "--job-name", "--nodes", "--ntasks",    "--output",    "--error",   "--input",
+    "--export",   "--array", "--wrap",      "--parsable",  "--chdir",   "--signal",
+    "--wait",     "--hold",  "--test-only", "--open-mode", "--exclude", "--time",
+    "--help",     "--usage", "--version",   "--partition", "--comment", "--export-file"};
 
 bool IsLauncherName(const std::string& name) {
   return !name.empty() && name.size() <= 20 && std::all_of(name.begin(), name.end(), [](char c) {
@@ -138,14 +126,15 @@ LauncherConfig ReadLauncher(YamlSection& entry, const fs::path& file, bool of_ru
 
 }  // namespace
 
+// sbatch takes the beginning of an option's name for the whole name.
 std::string WrongWithSbatch(const std::string& argument) {
-  if (!argument.starts_with('-'))
-    return fmt::format("found '{}', expected an option with its value, such as --account=llm",
+  if (!argument.starts_with("--") || argument.size() < 4) {
+    return fmt::format("found '{}', expected a long option with its value, such as --account=llm",
                        argument);
+  }
   const std::string option = argument.substr(0, argument.find('='));
-  const bool is_short = !argument.starts_with("--") && argument.size() > 2;
-  for (const char* own : kOwnOptions) {
-    if (option == own || (is_short && argument.substr(0, 2) == own))
+  for (const std::string own : kOwnOptions) {
+    if (own.starts_with(option))
       return fmt::format(
           "found '{}', but evald sets {} itself; some of these have keys of their "
           "own (docs/slurm.md)",

@@ -43,7 +43,8 @@ constexpr std::chrono::milliseconds kLookPause{10};
 constexpr int kLooksAfterExit = 5;
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
-// Runs in the child between fork and exec: its own process group, and SIGKILL when the parent dies.
+// Runs in the child between fork and exec: its own process group, SIGKILL when the parent dies, and
+// none of the parent's sockets, on which another process could not listen as long as it lives.
 struct ChildSetup {
   pid_t parent = ::getpid();
   ErrorCode on_exec_setup(process::posix::default_launcher&, const process::filesystem::path&,
@@ -51,6 +52,7 @@ struct ChildSetup {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);
+    ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -105,7 +105,8 @@ void FleetMachine::TellWaiting(int64_t now) {
       run.waits_since_us = now;
     }
     const bool lasts = waits && now - run.waits_since_us >= kWaitingMicros;
-    const bool for_turn = run.wants_since_us != 0 && now - run.wants_since_us >= kTurnMicros;
+    const bool for_turn = !run.view.ending && run.view.needs_workers && run.wants_since_us != 0 &&
+                          now - run.wants_since_us >= kTurnMicros;
     std::string what = lasts ? WaitsFor(run, now) : !waits && for_turn ? WaitsForTurn(run) : "";
     if (what == run.waiting) continue;
     run.waiting = what;

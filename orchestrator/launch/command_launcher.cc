@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/jsonl.h"
@@ -16,11 +17,17 @@ constexpr std::chrono::seconds kCommandPatience{60};
 constexpr int kMayHaveStarted = 75;  // EX_TEMPFAIL of sysexits.h
 constexpr size_t kWordsShown = 500;
 constexpr size_t kListValuesMax = 100;
+constexpr size_t kIdBytesMax = 200;
 
 ProgramCall CommandCall(const std::vector<std::string>& command) {
   ProgramCall call{command.at(0), {command.begin() + 1, command.end()}, kCommandPatience, ""};
   call.keeps_errors = true;
   return call;
+}
+
+bool IsId(const std::string& id) {
+  return !id.empty() && id.size() <= kIdBytesMax &&
+         std::all_of(id.begin(), id.end(), [](unsigned char c) { return c > ' ' && c < 127; });
 }
 
 std::string ShellWords(const std::vector<std::string>& words) {
@@ -63,8 +70,13 @@ SubmitAnswer CommandLauncher::Submit(const NodeJob& job, const std::string& join
     const std::string id(Trim(Split(Trim(result.output), '\n')[0]));
     if (result.status == kMayHaveStarted) return {Outcome::kUnknown, "", LastWordsOf(result)};
     if (result.status != 0) return {Outcome::kRefused, "", LastWordsOf(result)};
-    if (id.empty()) return {Outcome::kUnknown, "", "'start' wrote no job's id"};
-    return {Outcome::kAccepted, PrintableLine(Shortened(id, kWordsShown)), ""};
+    if (!IsId(id)) {
+      return {Outcome::kUnknown, "",
+              fmt::format("'start' wrote '{}', expected a job's id: up to {} printable characters "
+                          "without blanks",
+                          PrintableLine(Shortened(id, 60)), kIdBytesMax)};
+    }
+    return {Outcome::kAccepted, id, ""};
   } catch (const NotStarted& e) {
     return {Outcome::kRefused, "", e.what()};
   } catch (const Error& e) {
@@ -106,6 +118,11 @@ std::vector<ListedJob> CommandLauncher::List() {
   if (result.status != 0) {
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("{} fails: {}", settings_.list[0], LastWordsOf(result)));
+  }
+  if (result.output.size() >= kProgramOutputMax) {
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{} writes more than 1 MiB", settings_.list[0]),
+                "list only jobs whose names begin with EVALD_JOB_PREFIX");
   }
   return ParseList(result.output, settings_.prefix);
 }

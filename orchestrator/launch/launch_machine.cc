@@ -217,7 +217,12 @@ void LaunchMachine::Listed(const std::vector<ListedJob>& jobs, double asked_at, 
     if (job == nullptr || another || job->record.state == State::kOver) {
       NodeJob unknown;
       unknown.job = listed.job;
-      if (!over) Push(Order::Kind::kStopJob, unknown);
+      unknown.name = listed.name;
+      double& told = nobodys_[listed.job];
+      if (!over && now - told >= kStopAgain_s) {
+        told = now;
+        Push(Order::Kind::kStopJob, unknown);
+      }
       continue;
     }
     shown[job->record.number] = true;
@@ -273,6 +278,9 @@ void LaunchMachine::OnMissing(Job* job, double now) {
   if (job->stop_failed) return;
   if (!stopping && now - job->missing_since < limits_.unlisted_patience_s) return;
   if (!stopping) Push(Order::Kind::kStop, job->record);  // whatever bears its name
+  const bool began = !job->record.job.empty();  // else nothing was ever there
+  if (!stopping && began && !job->agent_came)
+    NoteFailure(*job, "its agent has not come, and the launcher does not show it any more", now);
   End(job, "the launcher does not show it any more", now);
 }
 

@@ -152,10 +152,11 @@ class LaunchMachine {
   double try_at_ = 0;
   double pause_s_ = 0;
   std::string failure_;
-  bool came_ = false;                            // an agent, ever
-  bool refused_ = false;                         // a job, for a reason that does not pass
-  int failed_ = 0;                               // jobs whose agents failed
-  std::map<std::string, int> failures_;          // by node, in a row
+  bool came_ = false;                      // an agent, ever
+  bool refused_ = false;                   // a job, for a reason that does not pass
+  int failed_ = 0;                         // jobs whose agents failed
+  std::map<std::string, double> nobodys_;  // by id: when the launcher was told to end such a job
+  std::map<std::string, int> failures_;    // by node, in a row
   std::map<std::string, std::string> excluded_;  // by node
   std::vector<Order> orders_;
 };

@@ -91,7 +91,13 @@ SubmitAnswer SlurmLauncher::Submit(const NodeJob& job, const std::string& join,
     const ProgramResult result = RunProgram(call);
     // "4711", or "4711;cluster"
     const std::string id = Split(Trim(result.output), ';')[0];
-    if (result.status == 0 && !id.empty()) return {SubmitAnswer::Outcome::kAccepted, id, ""};
+    const bool number = !id.empty() && id.find_first_not_of("0123456789") == std::string::npos;
+    if (result.status == 0 && number) return {SubmitAnswer::Outcome::kAccepted, id, ""};
+    if (result.status == 0) {
+      return {SubmitAnswer::Outcome::kUnknown, "",
+              fmt::format("sbatch wrote '{}', expected a job's id",
+                          PrintableLine(Shortened(id, kLogLineBytes)))};
+    }
     return slurm::FailedSubmission(result.errors);
   } catch (const NotStarted& e) {
     return {SubmitAnswer::Outcome::kRefused, "", e.what()};
@@ -130,6 +136,8 @@ fs::path SlurmLauncher::LogOf(const NodeJob& job) const {
 
 std::string SlurmLauncher::LogEnd(const NodeJob& job) {
   std::vector<std::string> lines = LastLines(LogOf(job), kLogLinesShown);
+  if (lines.empty())
+    return fmt::format("(nothing: can the node write to {}?)", settings_.logs.string());
   for (std::string& line : lines) line = PrintableLine(Shortened(Trim(line), kLogLineBytes));
   return Join(lines, " / ");
 }

@@ -72,6 +72,7 @@ Step::Step(const StepCall& call, const std::string& join) {
     if (::getppid() != parent) ::_exit(127);
     ::dup2(log.get(), 1);
     ::dup2(log.get(), 2);
+    ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     ::execvpe(argv[0], argv.data(), envp.data());
     const char failed[] = "srun cannot be started\n";
     (void)!::write(2, failed, sizeof failed - 1);

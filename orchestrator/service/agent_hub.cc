@@ -128,6 +128,10 @@ std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello,
   }
   if (network && job_tokens_ != nullptr && !job_tokens_->MayBeCalled(*owner, hello.name))
     return fmt::format("'{}' is the name of a host of another token", hello.name);
+  if (network && job_tokens_ != nullptr) {
+    const std::string wrong = job_tokens_->WrongWithDevices(*owner, hello.devices);
+    if (!wrong.empty()) return wrong;
+  }
   if (hello.instance.empty()) return "it does not say which agent it is";
   for (const auto& [name, other] : members_) {
     if (name != hello.name && other.hello.instance == hello.instance)
@@ -324,6 +328,22 @@ void AgentHub::LocalFailed() {
 }
 
 // ---- the end
+
+void AgentHub::StopLaunched() {
+  for (auto& [name, member] : members_) {
+    if (IsLaunched(member)) member.host->conversation().Send(protocol::AgentStop{});
+  }
+}
+
+bool AgentHub::LaunchedConnected() const {
+  return std::any_of(members_.begin(), members_.end(), [](const auto& entry) {
+    return IsLaunched(entry.second) && entry.second.host->conversation().attached();
+  });
+}
+
+bool AgentHub::IsLaunched(const Member& member) {
+  return member.owner && member.owner->starts_with(JobTokens::HolderOf(""));
+}
 
 void AgentHub::Expel(const std::string& host, const std::string& why) {
   const auto member = members_.find(host);

@@ -41,6 +41,10 @@ class AgentHub {
   /// From now on, tokens of launched jobs and the names of their hosts belong together. `tokens`
   /// outlives the hub.
   void Guard(const JobTokens* tokens) { job_tokens_ = tokens; }
+  /// Ends the agents of launched jobs at once, with their processes.
+  void StopLaunched();
+  /// Whether an agent of a launched job is connected.
+  bool LaunchedConnected() const;
   /// The host of a job that is over: its agent is cut off, and its work goes to others.
   void Expel(const std::string& host, const std::string& why);
   /// Files that agents of other hosts may fetch and give.
@@ -67,6 +71,7 @@ class AgentHub {
     int64_t since_us = 0;
   };
 
+  static bool IsLaunched(const Member& member);
   void Tick();
   void KeepLocal(int64_t now);
   void LocalFailed();

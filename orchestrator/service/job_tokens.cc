@@ -1,9 +1,11 @@
 #include "orchestrator/service/job_tokens.h"
 
+#include <fmt/format.h>
 #include <openssl/crypto.h>
 
 #include <algorithm>
 
+#include "base/device_name.h"
 #include "base/log.h"
 #include "base/random_id.h"
 
@@ -25,20 +27,32 @@ bool JobTokens::MayBeCalled(const std::string& holder, const std::string& name) 
                       [&](const Entry& entry) { return IsOf(name, entry.host); });
 }
 
-std::string JobTokens::Make(const std::string& host) {
+std::string JobTokens::WrongWithDevices(const std::string& holder,
+                                        const std::vector<std::string>& devices) const {
+  size_t gpus = 0;
+  for (const std::string& device : devices) gpus += IsGpu(device) ? PartsOf(device).size() : 0;
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_) {
+    if (HolderOf(entry.host) == holder && gpus < static_cast<size_t>(entry.gpus))
+      return fmt::format("it has {} of {} GPUs", gpus, entry.gpus);
+  }
+  return "";
+}
+
+std::string JobTokens::Make(const std::string& host, int gpus) {
   const std::string token = RandomId(kTokenWords);
   End(host);
   const std::lock_guard lock(mutex_);
-  entries_.push_back({host, http::HashOfToken(token)});
+  entries_.push_back({host, http::HashOfToken(token), gpus});
   return token;
 }
 
-void JobTokens::Restore(const std::string& host, const std::string& hash) {
+void JobTokens::Restore(const std::string& host, const std::string& hash, int gpus) {
   const std::optional<http::TokenHash> parsed = http::ParseTokenHash(hash);
   if (!parsed) return log::Warn("host '{}': the hash of its token is damaged", host);
   End(host);
   const std::lock_guard lock(mutex_);
-  entries_.push_back({host, *parsed});
+  entries_.push_back({host, *parsed, gpus});
 }
 
 void JobTokens::End(const std::string& host) {

@@ -19,10 +19,14 @@ class JobTokens {
   /// may not use the name of a job's host.
   bool MayBeCalled(const std::string& holder, const std::string& name) const;
 
-  /// A new token for the host, which has no other one from then on.
-  std::string Make(const std::string& host);
+  /// A new token for the host, which has no other one from then on. Its agent must bring `gpus`.
+  std::string Make(const std::string& host, int gpus = 0);
   /// Takes up a token of an earlier process of this service, by its hash in hexadecimal digits.
-  void Restore(const std::string& host, const std::string& hash);
+  void Restore(const std::string& host, const std::string& hash, int gpus = 0);
+  /// Why an agent that came with a token of `holder` and has these devices is of no use; "" if it
+  /// is.
+  std::string WrongWithDevices(const std::string& holder,
+                               const std::vector<std::string>& devices) const;
   void End(const std::string& host);
   /// Hexadecimal; "" for a host without a token.
   std::string HashOf(const std::string& host) const;
@@ -34,6 +38,7 @@ class JobTokens {
   struct Entry {
     std::string host;
     http::TokenHash hash;
+    int gpus = 0;
   };
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;

@@ -20,6 +20,14 @@ using OrderKind = LaunchMachine::Order::Kind;
 
 constexpr double kTellEnds_s = 5;
 
+// A name that may stand among the arguments of a launcher's programs.
+bool IsNodeName(const std::string& node) {
+  return !node.empty() && node.size() <= 255 && node[0] != '-' &&
+         std::all_of(node.begin(), node.end(), [](unsigned char c) {
+           return c < 128 && (std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.');
+         });
+}
+
 }  // namespace
 
 NodePool::NodePool(NodePoolOptions options, Support support, Records records,
@@ -33,7 +41,7 @@ NodePool::NodePool(NodePoolOptions options, Support support, Records records,
   for (const Earlier& one : earlier) {
     jobs.push_back(one.job);
     if (one.job.state != NodeJob::State::kOver)
-      support_.tokens->Restore(HostOf(one.job), one.token_hash);
+      support_.tokens->Restore(HostOf(one.job), one.token_hash, options_.limits.gpus_per_node);
   }
   machine_.Restored(jobs, Now());
 }
@@ -150,7 +158,8 @@ void NodePool::Save(const NodeJob& job, std::function<void()> done) {
 void NodePool::Submit(const NodeJob& job) {
   const std::string host = HostOf(job);
   const std::string join = protocol::EncodeJoin(
-      {options_.server, support_.tokens->Make(host), options_.authority, host, options_.linger_s});
+      {options_.server, support_.tokens->Make(host, options_.limits.gpus_per_node),
+       options_.authority, host, options_.linger_s});
   Save(job, [this, alive = alive_, job, join] {
     if (!*alive) return;
     const std::vector<std::string> excluded = Excluded();
@@ -216,7 +225,9 @@ void NodePool::ReadLog(const NodeJob& job) {
 
 std::vector<std::string> NodePool::Excluded() const {
   std::vector<std::string> nodes;
-  for (const auto& [node, why] : machine_.excluded()) nodes.push_back(node);
+  for (const auto& [node, why] : machine_.excluded()) {
+    if (IsNodeName(node)) nodes.push_back(node);
+  }
   return nodes;
 }
 

@@ -1,6 +1,7 @@
 // serve.yaml: keys that are understood, and keys that are refused with their place.
 #include "orchestrator/config/serve_config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -148,8 +149,12 @@ TEST_F(ServeConfigTest, AWrongLauncherIsNamedByItsKey) {
                         "duration such as 30s, 5min, 2h or 1d"));
   EXPECT_THAT(problem("nodes: {max: 2}, sbatch: [--array=1-9]"),
               HasSubstr("evald sets --array itself"));
-  EXPECT_THAT(problem("nodes: {max: 2}, sbatch: [-N4]"), HasSubstr("evald sets -N itself"));
-  EXPECT_THAT(problem("nodes: {max: 2}, sbatch: [llm]"), HasSubstr("such as --account=llm"));
+  for (const char* hidden : {"--job-nam=foo", "--arra=0-1", "--wra=touch /tmp/x", "--he"})
+    EXPECT_THAT(problem(fmt::format("nodes: {{max: 2}}, sbatch: ['{}']", hidden)),
+                HasSubstr("evald sets"));
+  for (const char* other : {"-N4", "llm", "--", "-QJfoo"})
+    EXPECT_THAT(problem(fmt::format("nodes: {{max: 2}}, sbatch: ['{}']", other)),
+                HasSubstr("expected a long option with its value, such as --account=llm"));
   EXPECT_THAT(problem("nodes: {max: 2}, name: a-b"), HasSubstr("letters, digits and '_'"));
   EXPECT_THAT(problem("nodes: {max: 2}, idel: 5min"), HasSubstr("unknown key"));
   EXPECT_THAT(Problem("launchers: [{pbs: {}}]\n"),

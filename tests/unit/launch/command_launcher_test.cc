@@ -22,14 +22,15 @@ SubmitAnswer Start(const std::string& script) {
                             .agent = {"--devices", "cpu:0,cpu:1"}});
   NodeJob job;
   job.name = "e-1";
-  return launcher.Submit(job, "the join", {"n1", "n2"});
+  return launcher.Submit(job, "join", {"n1", "n2"});
 }
 
 TEST(CommandLauncher, StartGetsAllByVariables) {
-  const SubmitAnswer answer =
-      Start("echo \"$EVALD_JOB_NAME/$EVALD_JOIN/$EVALD_EXCLUDED/$EVALD/$EVALD_AGENT_ARGUMENTS\"");
+  const SubmitAnswer answer = Start(
+      "echo \"$EVALD_JOB_NAME/$EVALD_JOIN/$EVALD_EXCLUDED/$EVALD/$EVALD_AGENT_ARGUMENTS\" | tr ' ' "
+      "%");
   EXPECT_EQ(answer.outcome, Outcome::kAccepted);
-  EXPECT_EQ(answer.job, "e-1/the join/n1,n2//opt/evald/--devices cpu:0,cpu:1");
+  EXPECT_EQ(answer.job, "e-1/join/n1,n2//opt/evald/--devices%cpu:0,cpu:1");
 }
 
 TEST(CommandLauncher, TheStatusSaysWhetherTheJobMayExist) {
@@ -38,6 +39,8 @@ TEST(CommandLauncher, TheStatusSaysWhetherTheJobMayExist) {
   EXPECT_EQ(refused.why, "no quota");
   EXPECT_EQ(Start("exit 75").outcome, Outcome::kUnknown);
   EXPECT_EQ(Start("exit 0").outcome, Outcome::kUnknown);  // no id
+  EXPECT_EQ(Start("echo two words").outcome, Outcome::kUnknown);
+  EXPECT_EQ(Start("yes | tr -d '\\n' | head -c 300").outcome, Outcome::kUnknown);
   CommandLauncher absent({.start = {"/absent/program"}});
   EXPECT_EQ(absent.Submit({}, "", {}).outcome, Outcome::kRefused);
 }

@@ -29,6 +29,16 @@ TEST(JobTokens, AnotherProcessKnowsATokenByItsHash) {
   EXPECT_EQ(after.HashOf("slurm-2"), "");
 }
 
+TEST(JobTokens, AnAgentWithoutItsGpusIsOfNoUse) {
+  JobTokens tokens;
+  tokens.Make("slurm-1", 4);
+  EXPECT_EQ(tokens.WrongWithDevices("job:slurm-1", {"cpu:0", "cpu:1"}), "it has 0 of 4 GPUs");
+  EXPECT_EQ(tokens.WrongWithDevices("job:slurm-1", {"cuda:GPU-1", "cuda:GPU-2"}),
+            "it has 2 of 4 GPUs");
+  EXPECT_EQ(tokens.WrongWithDevices("job:slurm-1", {"cuda:GPU-1+GPU-2", "cuda:GPU-3+GPU-4"}), "");
+  EXPECT_EQ(tokens.WrongWithDevices("alice", {"cpu:0"}), "");
+}
+
 TEST(JobTokens, ANameBelongsToItsToken) {
   JobTokens tokens;
   tokens.Make("slurm-1");
