@@ -149,7 +149,7 @@ class FleetTest : public testing::Test {
                          [](const auto& run) { return run->planned() || run->over(); });
     });
     for (const auto& run : runs_) ASSERT_TRUE(run->planned()) << "it failed on the way";
-    Ticks();  // the fleet hears of it in a later turn of the loop
+    fleet_.Tick();  // it looks at what has changed
   }
 
   // Worker w0 has done its lease.
