@@ -118,6 +118,7 @@ class Nodes(NodesCase):
              "sbatch": ["--gpus-per-node=2"]}
 
     def test_a_run_of_its_own(self):
+        begin = time.time()
         expected = self.undisturbed()
         config = self.write_config(launcher={"slurm": {**self.SLURM, "nodes": 3}},
                                    engine={"name": "emulated", "delay_ms": 200, "concurrency": 2}, workers=None)
@@ -129,6 +130,8 @@ class Nodes(NodesCase):
         self.assertEqual(scores(json.loads(out)), expected[0])
         self.assertEqual(self.samples(self.folder / "runs" / "last"), expected[1])
         self.cluster.wait_for("the nodes to go back", lambda: not self.mine(), 20)
+        left = pathlib.Path(f"/tmp/evald-{os.getuid()}-agents").glob("slurm-*")
+        self.assertEqual([path for path in left if path.stat().st_mtime > begin], [], "agents end in order")
 
     def test_inside_a_job(self):
         expected = self.undisturbed()

@@ -2,7 +2,8 @@
 import importlib.util
 import json
 import os
-import pathlib
+
+import socket
 import subprocess
 import unittest
 
@@ -42,6 +43,8 @@ esac
 
 
 class CommandLauncher(ServiceCase):
+    listen = "127.0.0.1:0"
+
     def program(self, name, text):
         path = self.folder / name
         path.write_text(text.format(folder=self.folder))
@@ -53,7 +56,8 @@ class CommandLauncher(ServiceCase):
                     {"start": START, "stop": STOP, "list": LIST, "log": LOG}.items()}
         command = {**programs, "nodes": {"max": 2}, "startup": "1s", "worth": "1s", "idle": "2s", "poll": "1s",
                    "agent": ["--devices", "cpu:0,cpu:1", "--metric-processes", "1"], **launcher}
-        super().serve(agent={"host": "127.0.0.1", "listen": "127.0.0.1:0"}, workers=None, launchers=[{"command": command}])
+        super().serve(listen=self.listen, agent={"host": "127.0.0.1", "listen": "127.0.0.1:0"}, workers=None,
+                      launchers=[{"command": command}])
         self.addCleanup(self.end_agents)
 
     def end_agents(self):
@@ -73,6 +77,18 @@ class CommandLauncher(ServiceCase):
         self.wait_for("the nodes to go back", lambda: not self.launcher()["jobs"])
         for file in self.folder.glob("jobs/*.pid"):
             self.wait_for("the end of the agent", lambda: self.ended(int(file.read_text())))
+
+    def test_the_service_starts_again_while_its_agents_live(self):
+        """No agent holds the service's sockets, though a program of the service started it."""
+        self.make_suite(200, 40)
+        expected = self.undisturbed()
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.listen = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.serve()
+        run = self.submit(engine={"name": "emulated", "delay_ms": 200, "concurrency": 2})
+        self.wait_for("two nodes at work", lambda: [job["state"] for job in self.launcher()["jobs"]] == ["working"] * 2)
+        self.restart()
+        self.check(expected, self.finished(run))
 
     def test_a_failing_program_is_shown(self):
         self.make_suite(20, 4)

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "tests/unit/support/caught.h"
@@ -10,6 +11,7 @@ namespace evald {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 ProgramCall Shell(const std::string& script) { return {"/bin/sh", {"-c", script}}; }
 
@@ -25,6 +27,15 @@ TEST(Program, GivesStatusOutputAndErrors) {
 }
 
 TEST(Program, IsFoundInThePath) { EXPECT_EQ(RunProgram({"true"}).status, 0); }
+
+// A program that outlives this process would otherwise keep its ports.
+TEST(Program, InheritsNoDescriptor) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);  // without O_CLOEXEC, as of some libraries
+  const std::string open = RunProgram(Shell("ls /proc/self/fd")).output;
+  for (const int end : ends) EXPECT_THAT(open, Not(HasSubstr("\n" + std::to_string(end) + "\n")));
+  for (const int end : ends) ::close(end);
+}
 
 TEST(Program, ThatIsMissingIsNamed) {
   EXPECT_THAT(CaughtText([] { RunProgram({"no-such-program"}); }), HasSubstr("no-such-program"));
