@@ -13,7 +13,7 @@ import unittest
 from evald_case import BINARIES
 from service_case import ServiceCase
 
-FULL = bool(os.environ.get("EVALD_FULL"))
+FULL = os.environ.get("EVALD_FULL", "0") == "1"
 HOSTS, DOCUMENTS, TRIALS = (64, 24000, 10000) if FULL else (12, 1500, 300)
 DELAY_MS = 120
 SEED = int(os.environ.get("EVALD_TEST_SEED", "0")) or random.randrange(1, 10**6)

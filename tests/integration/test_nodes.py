@@ -88,7 +88,7 @@ class Nodes(NodesCase):
     def test_no_trial_is_killed_by_a_time_limit(self):
         """Slurm's shortest limit is a minute. One lost attempt would leave documents out of a run's results."""
         expected = self.undisturbed()
-        runs = 20 if os.environ.get("EVALD_FULL") else 2
+        runs = 20 if os.environ.get("EVALD_FULL", "0") == "1" else 2
         self.serve(slurm={"time": "60s", "warning": "10s", "nodes": {"max": 2}}, active_runs=2)
         submitted = [self.submit(engine={"name": "emulated", "delay_ms": 700, "concurrency": 2}, metrics={"max_attempts": 1},
                                  workers={"max_attempts": 1}) for _ in range(runs)]

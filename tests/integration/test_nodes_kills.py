@@ -11,7 +11,7 @@ from evald_case import OVER
 from slurm_cluster import SlurmCluster
 from test_nodes import NodesCase, agents
 
-SECONDS = 300 if os.environ.get("EVALD_FULL") else 45
+SECONDS = 300 if os.environ.get("EVALD_FULL", "0") == "1" else 45
 SEED = int(os.environ.get("EVALD_TEST_SEED", "0")) or random.randrange(1, 10**6)
 SETTINGS = "MinJobAge=7200\n"  # each job stays visible to the end of the test
 
