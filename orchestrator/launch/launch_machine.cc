@@ -278,9 +278,12 @@ void LaunchMachine::OnMissing(Job* job, double now) {
   if (job->stop_failed) return;
   if (!stopping && now - job->missing_since < limits_.unlisted_patience_s) return;
   if (!stopping) Push(Order::Kind::kStop, job->record);  // whatever bears its name
-  const bool began = !job->record.job.empty();  // else nothing was ever there
-  if (!stopping && began && !job->agent_came)
-    NoteFailure(*job, "its agent has not come, and the launcher does not show it any more", now);
+  const bool began = !job->record.job.empty();           // else nothing was ever there
+  // Said, and no reason to wait longer: the launcher may have lost the job with its own memory.
+  if (!stopping && began && !job->agent_came) {
+    failure_ = fmt::format("{}: its agent has not come, and the launcher does not show it any more",
+                           Named(job->record));
+  }
   End(job, "the launcher does not show it any more", now);
 }
 

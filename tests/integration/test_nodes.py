@@ -17,19 +17,6 @@ QUICK = {"startup": "1s", "worth": "1s", "idle": "2s", "poll": "1s", "agent_with
          "agent": ["--devices", "cpu:0,cpu:1", "--metric-processes", "1"]}
 
 
-def agents():
-    """Process ids of the agents that Slurm's jobs run."""
-    found = []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if len(words) > 2 and words[0].endswith(b"/evald") and words[1] == b"agent" and b"--socket" not in words:
-            found.append(int(folder.name))
-    return found
-
-
 class NodesCase(ServiceCase):
     """A service with a launcher for a real Slurm of three nodes."""
     SLURM_SETTINGS = ""
@@ -56,6 +43,19 @@ class NodesCase(ServiceCase):
         super().serve(environment={**os.environ, **self.cluster.environment, **(environment or {})},
                       agent={"host": "127.0.0.1", "listen": "127.0.0.1:0"}, workers=None,
                       launchers=[{"slurm": {key: v for key, v in launcher.items() if v is not None}}], **changes)
+
+    def agents(self):
+        """Process ids of the agents that jobs of this cluster run."""
+        found, mine = [], f"SLURM_CONF={self.cluster.environment['SLURM_CONF']}".encode()
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+                variables = (folder / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if len(words) > 2 and words[0].endswith(b"/evald") and words[1] == b"agent" and mine in variables:
+                found.append(int(folder.name))
+        return found
 
     def launcher(self):
         return self.call("GET", "/v1/launchers")["launchers"][0]
@@ -178,7 +178,7 @@ class Nodes(NodesCase):
         self.wait_for("some answers", lambda: self.generated() > 20)
         self.cluster.scancel(job)
         self.cluster.wait_for_job(job, "CANCELLED")
-        self.wait_for("its agents to end", lambda: not agents())
+        self.wait_for("its agents to end", lambda: not self.agents())
         job = self.cluster.sbatch(script, *arguments)
         done = self.cluster.wait_for_job(job, "COMPLETED", "FAILED", "CANCELLED", seconds=120)
         self.assertEqual(done["state"], "COMPLETED", (self.folder / "err").read_text())

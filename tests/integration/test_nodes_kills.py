@@ -9,7 +9,7 @@ import unittest
 
 from evald_case import OVER
 from slurm_cluster import SlurmCluster
-from test_nodes import NodesCase, agents
+from test_nodes import NodesCase
 
 SECONDS = 300 if os.environ.get("EVALD_FULL", "0") == "1" else 45
 SEED = int(os.environ.get("EVALD_TEST_SEED", "0")) or random.randrange(1, 10**6)
@@ -20,13 +20,16 @@ SETTINGS = "MinJobAge=7200\n"  # each job stays visible to the end of the test
 class Kills(NodesCase):
     SLURM_SETTINGS = SETTINGS
 
+    def serve(self, **changes):
+        super().serve(slurm={"retry": "2s"}, **changes)
+
     def kill_job(self):
         jobs = self.mine()
         if jobs:
             self.cluster.scancel(self.random.choice(jobs)["id"])
 
     def kill_agent(self, number=signal.SIGKILL):
-        for pid in agents()[:1]:
+        for pid in self.agents()[:1]:
             os.kill(pid, number)
 
     def warn_agent(self):
@@ -68,7 +71,7 @@ class Kills(NodesCase):
             self.check(expected, self.finished(run, 180))
         self.wait_for("all nodes to go back", lambda: not self.launcher()["jobs"], 120)
         self.cluster.wait_for("Slurm to have no job", lambda: not self.mine(), 60)
-        self.wait_for("all agents to end", lambda: not agents(), 60)
+        self.wait_for("all agents to end", lambda: not self.agents(), 60)
         names = collections.Counter(job["name"] for job in self.cluster.jobs().values())
         self.assertEqual({name: n for name, n in names.items() if n > 1}, {}, "jobs that were submitted twice")
 
