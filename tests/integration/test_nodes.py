@@ -53,7 +53,8 @@ class NodesCase(ServiceCase):
                 variables = (folder / "environ").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if len(words) > 2 and words[0].endswith(b"/evald") and words[1] == b"agent" and mine in variables:
+            launched = words[1:2] == [b"agent"] and b"--socket" not in words  # not that of the service's own host
+            if words[0].endswith(b"/evald") and launched and mine in variables:
                 found.append(int(folder.name))
         return found
 
