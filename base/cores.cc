@@ -30,13 +30,17 @@ double QuotaOf(const std::string& text) {
   return (words >> quota >> period) && quota > 0 && period > 0 ? quota / period : 0;
 }
 
+// The smaller of two bounds, of which 0 is none.
+double Tighter(double one, double other) {
+  return one > 0 && other > 0 ? std::min(one, other) : std::max(one, other);
+}
+
 // The smallest quota of a group and of the groups above it.
 template <typename Read>
 double LeastAbove(const fs::path& root, fs::path group, Read read) {
   double least = 0;
   for (;; group = group.parent_path()) {
-    const double quota = read(root / group.relative_path());
-    if (quota > 0) least = least > 0 ? std::min(least, quota) : quota;
+    least = Tighter(least, read(root / group.relative_path()));
     if (!group.has_relative_path()) return least;
   }
 }
@@ -51,35 +55,31 @@ double SlurmCores() {
 
 double QuotaCores(const std::string& groups, const fs::path& root) {
   double least = 0;
-  const auto take = [&](double quota) {
-    if (quota > 0) least = least > 0 ? std::min(least, quota) : quota;
-  };
   for (const std::string& line : Split(groups, '\n')) {  // "4:cpu,cpuacct:/a/b" or "0::/a/b"
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const fs::path group = line.substr(second + 1);
     if (controllers.empty()) {
-      take(LeastAbove(root, group,
-                      [](const fs::path& at) { return QuotaOf(TextIn(at / "cpu.max")); }));
+      least = Tighter(least, LeastAbove(root, group, [](const fs::path& at) {
+                        return QuotaOf(TextIn(at / "cpu.max"));
+                      }));
       continue;
     }
     const std::vector<std::string> names = Split(controllers, ',');
     if (std::find(names.begin(), names.end(), "cpu") == names.end()) continue;
-    take(LeastAbove(root / controllers, group, [](const fs::path& at) {
-      return QuotaOf(TextIn(at / "cpu.cfs_quota_us") + " " + TextIn(at / "cpu.cfs_period_us"));
-    }));
+    least = Tighter(
+        least, LeastAbove(root / controllers, group, [](const fs::path& at) {
+          return QuotaOf(TextIn(at / "cpu.cfs_quota_us") + " " + TextIn(at / "cpu.cfs_period_us"));
+        }));
   }
   return least;
 }
 
 int UsableCores() {
-  double cores = std::max(1U, std::thread::hardware_concurrency());
-  for (const double bound :
-       {QuotaCores(TextIn("/proc/self/cgroup"), "/sys/fs/cgroup"), SlurmCores()}) {
-    if (bound > 0) cores = std::min(cores, std::ceil(bound));
-  }
-  return std::max(1, static_cast<int>(cores));
+  const double quota = QuotaCores(TextIn("/proc/self/cgroup"), "/sys/fs/cgroup");
+  const double cores = Tighter(std::thread::hardware_concurrency(), Tighter(quota, SlurmCores()));
+  return std::max(1, static_cast<int>(std::ceil(cores)));
 }
 
 }  // namespace evald

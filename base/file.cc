@@ -104,6 +104,16 @@ std::string ReadFile(const UniqueFd& fd, const fs::path& path, uint64_t bytes_ma
   }
 }
 
+void WriteAt(int fd, std::string_view bytes, uint64_t offset, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) ThrowErrno(path, "write", errno);
+    bytes.remove_prefix(static_cast<size_t>(wrote));
+    offset += static_cast<uint64_t>(wrote);
+  }
+}
+
 void WriteFileAtomic(const fs::path& path, std::string_view content) {
   PendingFile file(path);
   try {

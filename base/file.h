@@ -46,6 +46,10 @@ std::string ReadFile(const std::filesystem::path& path);
 std::string ReadFile(const UniqueFd& fd, const std::filesystem::path& path,
                      uint64_t bytes_max = UINT64_MAX);
 
+/// Writes all `bytes` at `offset` of an open file; `path` names it in errors. Throws
+/// Error(kInfrastructure).
+void WriteAt(int fd, std::string_view bytes, uint64_t offset, const std::filesystem::path& path);
+
 /// Writes `content` so that `path` holds either the old or the whole new content, even after power
 /// loss: another name, fsync, rename, fsync of the folder.
 void WriteFileAtomic(const std::filesystem::path& path, std::string_view content);

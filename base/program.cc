@@ -10,12 +10,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory_file.h"
+#include "base/text.h"
 #include "evald/error.h"
 
 extern char** environ;
@@ -47,13 +49,6 @@ std::vector<std::string> EnvironmentOf(const ProgramCall& call) {
   return variables;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>* texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : *texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // Starts the program in a process group of its own. A descriptor of -1 is inherited.
 pid_t Spawn(const ProgramCall& call, int input, int output, int errors) {
   std::vector<std::string> words = call.arguments, variables = EnvironmentOf(call);
@@ -71,7 +66,7 @@ pid_t Spawn(const ProgramCall& call, int input, int output, int errors) {
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t pid = -1;
   const int failure = posix_spawnp(&pid, call.program.c_str(), &actions, &attributes,
-                                   Pointers(&words).data(), Pointers(&variables).data());
+                                   ExecPointers(&words).data(), ExecPointers(&variables).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (failure != 0)
@@ -118,6 +113,27 @@ std::optional<int> WaitUntil(pid_t pid, int64_t until) {
 }
 
 }  // namespace
+
+std::filesystem::path OnPath(const std::string& program) {
+  const auto runs = [](const std::filesystem::path& file) {
+    return ::access(file.c_str(), X_OK) == 0;
+  };
+  if (program.find('/') != std::string::npos)
+    return runs(program) ? std::filesystem::path(program) : std::filesystem::path();
+  const char* path = std::getenv("PATH");
+  for (const std::string& folder : Split(path == nullptr ? "/bin:/usr/bin" : path, ':')) {
+    const std::filesystem::path found = std::filesystem::path(folder) / program;
+    if (runs(found)) return found;
+  }
+  return {};
+}
+
+std::vector<char*> ExecPointers(std::vector<std::string>* texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : *texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
 
 ProgramResult RunProgram(const ProgramCall& call) {
   const UniqueFd input = call.input ? MemoryFile(*call.input) : UniqueFd();

@@ -41,6 +41,15 @@ struct ProgramResult {
   std::string errors;  ///< the same of standard error, if asked for
 };
 
+/// The path of a program that can be executed: `program` itself if it has a slash, else found in
+/// the folders of PATH (without that variable /bin and /usr/bin, as by execvp(3)). "" if there is
+/// none.
+std::filesystem::path OnPath(const std::string& program);
+
+/// Pointers to `texts`, with a null at the end, as exec(3) takes arguments and variables. They hold
+/// as long as `texts` does not change.
+std::vector<char*> ExecPointers(std::vector<std::string>* texts);
+
 /// Runs a program until it ends. Throws NotStarted, and Error(kInfrastructure) if it does not end
 /// in time. In the latter case the program and its process group are killed; if the kernel does
 /// not let it die, it is left behind. Blocks; any thread.

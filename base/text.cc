@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "evald/error.h"
 
@@ -152,45 +153,50 @@ std::string HumanSeconds(double seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }
 
-uint64_t ParseBytes(std::string_view text) {
+namespace {
+
+using Units = std::vector<std::pair<std::string, double>>;
+
+// "1.5 GB" in the unit whose factor is 1; nothing for another form, a negative number, or one
+// (before its unit) above `most`.
+std::optional<double> NumberWithUnit(std::string_view text, const Units& units, double most) {
   const std::string_view trimmed = Trim(text);
   double value = 0;
   const auto [end, error] = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), value);
   const std::string unit(Trim(trimmed.substr(end - trimmed.data())));
-  static const std::vector<std::pair<std::string, double>> kUnits = {{"", 1},
-                                                                     {"B", 1},
-                                                                     {"kB", 1e3},
-                                                                     {"KB", 1e3},
-                                                                     {"MB", 1e6},
-                                                                     {"GB", 1e9},
-                                                                     {"TB", 1e12},
-                                                                     {"KiB", 1024.0},
-                                                                     {"MiB", 1048576},
-                                                                     {"GiB", 1073741824},
-                                                                     {"TiB", 1099511627776.0}};
   const auto found =
-      std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& u) { return u.first == unit; });
-  if (error != std::errc() || found == kUnits.end() || !(value >= 0) || value > 1e18) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("found '{}', expected a size such as 64MiB, 1.5GB or 200", text));
-  }
-  return static_cast<uint64_t>(value * found->second);
+      std::find_if(units.begin(), units.end(), [&](const auto& u) { return u.first == unit; });
+  if (error != std::errc() || found == units.end() || !(value >= 0) || value > most)
+    return std::nullopt;
+  return value * found->second;
+}
+
+}  // namespace
+
+uint64_t ParseBytes(std::string_view text) {
+  static const Units kUnits = {{"", 1},
+                               {"B", 1},
+                               {"kB", 1e3},
+                               {"KB", 1e3},
+                               {"MB", 1e6},
+                               {"GB", 1e9},
+                               {"TB", 1e12},
+                               {"KiB", 1024.0},
+                               {"MiB", 1048576},
+                               {"GiB", 1073741824},
+                               {"TiB", 1099511627776.0}};
+  const std::optional<double> bytes = NumberWithUnit(text, kUnits, 1e18);
+  if (bytes) return static_cast<uint64_t>(*bytes);
+  throw Error(ErrorKind::kUsage,
+              fmt::format("found '{}', expected a size such as 64MiB, 1.5GB or 200", text));
 }
 
 double ParseSeconds(std::string_view text) {
-  const std::string_view trimmed = Trim(text);
-  double value = 0;
-  const auto [end, error] = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), value);
-  const std::string unit(Trim(trimmed.substr(end - trimmed.data())));
-  static const std::vector<std::pair<std::string, double>> kUnits = {
-      {"", 1}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}};
-  const auto found =
-      std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& u) { return u.first == unit; });
-  if (error != std::errc() || found == kUnits.end() || !(value >= 0) || value > 1e9) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("found '{}', expected a duration such as 30s, 5min, 2h or 1d", text));
-  }
-  return value * found->second;
+  static const Units kUnits = {{"", 1}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}};
+  const std::optional<double> seconds = NumberWithUnit(text, kUnits, 1e9);
+  if (seconds) return *seconds;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("found '{}', expected a duration such as 30s, 5min, 2h or 1d", text));
 }
 
 std::vector<std::string> Split(std::string_view text, char separator) {

@@ -50,16 +50,6 @@ bool AllHashed(const std::vector<HashedFile>& files) {
   });
 }
 
-void WriteWhole(int fd, const std::string& bytes, uint64_t offset, const fs::path& path) {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t put =
-        ::pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) ThrowErrno(path, "write", errno);
-    done += static_cast<size_t>(put);
-  }
-}
-
 SourceFault FaultOf(const FileClient::PeerAnswer& answer) {
   using http_client::Outcome;
   if (answer.status == 0) {
@@ -295,7 +285,7 @@ bool ChunkFetch::Bring(const Source& source, const Chunk& chunk, FileClient* cli
 
 void ChunkFetch::Put(const Source& source, const Chunk& chunk, const std::string& bytes) {
   const HashedFile& file = files_[chunk.file];
-  WriteWhole(fds_[chunk.file].get(), bytes, chunk.number * kHashChunkBytes, folder_ / file.name);
+  WriteAt(fds_[chunk.file].get(), bytes, chunk.number * kHashChunkBytes, folder_ / file.name);
   if (filling_ != nullptr) filling_->Landed(chunk.file, chunk.number);
   landed_us_ = MonotonicMicros();
   const std::lock_guard lock(mutex_);

@@ -19,16 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using http::ProblemError;
 
-void WriteAt(int fd, const fs::path& path, std::string_view bytes, uint64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) ThrowErrno(path, "write", errno);
-    bytes.remove_prefix(static_cast<size_t>(wrote));
-    offset += static_cast<uint64_t>(wrote);
-  }
-}
-
 [[noreturn]] void Busy() {
   throw ProblemError({503,
                       "piece",
@@ -78,7 +68,7 @@ bool TakePiece(const Upload& upload, uint64_t offset, std::string_view piece) {
          fmt::format("the piece begins at {}, but only {} bytes have come", offset, length),
          "send the pieces in order, from the file's beginning"});
   }
-  WriteAt(fd.get(), part, piece, offset);
+  WriteAt(fd.get(), piece, offset, part);
   if (offset + piece.size() < upload.bytes) return false;
   const FileHash found = HashOfFile(fd.get(), part);
   if (found.bytes != upload.bytes || found.hash != upload.hash) {

@@ -1,8 +1,6 @@
 #include "orchestrator/api/webhooks.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -15,6 +13,7 @@
 #include "base/clock.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "http_client/client.h"
 #include "http_client/url.h"
 #include "orchestrator/api/events.h"
@@ -47,14 +46,8 @@ bool EndsARun(const Event& event) {
 }  // namespace
 
 std::string WebhookSignature(std::string_view secret, int64_t seconds, std::string_view body) {
-  const std::string text = fmt::format("{}.{}", seconds, body);
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int bytes = 0;
-  ::HMAC(::EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
-         reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest, &bytes);
-  std::string signature = fmt::format("t={},v1=", seconds);
-  for (unsigned int i = 0; i < bytes; ++i) signature += fmt::format("{:02x}", digest[i]);
-  return signature;
+  return fmt::format("t={},v1={}", seconds,
+                     HmacSha256Hex(secret, fmt::format("{}.{}", seconds, body)));
 }
 
 bool Wants(const WebhookTarget& target, std::string_view type) {

@@ -95,16 +95,6 @@ std::vector<Check> CheckGpus(const std::filesystem::path& binaries) {
   return checks;
 }
 
-// The path of a program on PATH; "" if it is not there.
-std::filesystem::path OnPath(const std::string& program) {
-  const char* path = std::getenv("PATH");
-  for (const std::string& folder : Split(path == nullptr ? "" : path, ':')) {
-    const std::filesystem::path found = std::filesystem::path(folder) / program;
-    if (::access(found.c_str(), X_OK) == 0) return found;
-  }
-  return {};
-}
-
 // The version of a program of a Python environment, by the name of its folder <name>-<version>
 // .dist-info: to start such a program takes seconds. "" if there is none.
 std::string InstalledVersion(const std::filesystem::path& program) {

@@ -13,7 +13,6 @@
 #include "metrics/sandbox_options.h"
 #include "orchestrator/cli/launchers.h"
 #include "orchestrator/launch/step.h"
-#include "orchestrator/service/tunnel_wire.h"
 #include "protocol/agent_join.h"
 
 namespace evald::cli {
@@ -21,25 +20,43 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kAgentsFolder = "agents";  // in the run's folder
-constexpr double kLinger_s = 60;                 // agents of a run that was killed end then
+constexpr double kLinger_s = 60;  // agents of a run that was killed end then
 constexpr double kStopPatience_s = 90;
 constexpr double kLeavePatience_s = 10;  // for agents that were told to end
-constexpr double kStepGrace_s = 20;      // for agents to end by themselves
+constexpr std::chrono::milliseconds kLook{50};
+constexpr double kStepGrace_s = 20;  // for agents to end by themselves
+
+// The arguments that give agents what an eval.yaml says of workers and metric processes.
+std::vector<std::string> AgentArgumentsOf(const EvalConfig& config) {
+  std::vector<std::string> arguments = {"--devices",   Join(config.workers.devices, ","),
+                                        "--sandbox",   ToJson(config.metrics.sandbox).dump(),
+                                        "--task-code", ToJson(config.task_code).dump(),
+                                        "--log-level", "info"};
+  const auto add = [&](bool wanted, const char* option, int value) {
+    if (wanted) arguments.insert(arguments.end(), {option, std::to_string(value)});
+  };
+  add(config.workers.devices_per_worker > 1, "--devices-per-worker",
+      config.workers.devices_per_worker);
+  add(config.workers.threads_given, "--threads", config.workers.threads);
+  add(config.metrics.processes_given, "--metric-processes", config.metrics.processes);
+  return arguments;
+}
 
 // A door for the agents of one run.
 std::unique_ptr<AgentDoor> OpenRunDoor(const RunNodes::Support& support) {
   AgentDoorOptions options;
-  options.folder = support.folder / kAgentsFolder;
-  options.tokens.AddChanging(
-      [tokens = support.tokens](const http::TokenHash& hash) { return tokens->Find(hash); });
-  options.connect_agent = [loop = support.loop, hub = support.hub](const std::string& token) {
-    TunnelEnds ends = MakeTunnel(loop);
-    loop->Post([hub, wire = ends.wire, token] { hub->Take(wire, token); });
-    return ends.tunnel;
-  };
-  options.files = &support.hub->files();
+  options.folder = support.folder / kDoorFolder;
+  options.job_tokens = support.tokens;
+  options.loop = support.loop;
+  options.hub = support.hub;
   return std::make_unique<AgentDoor>(std::move(options));
+}
+
+// Calls `then` once `over` is true, or at the time `until`.
+void WhenOver(Loop* loop, double until, const std::function<bool()>& over,
+              const std::function<void()>& then) {
+  if (over() || WallSeconds() >= until) return then();
+  loop->After(kLook, [=] { WhenOver(loop, until, over, then); });
 }
 
 // Ends the jobs that an earlier process of this run has left, so that their nodes are free for the
@@ -69,7 +86,7 @@ class LaunchedNodes : public RunNodes {
     loop_ = support.loop;
     hub_ = support.hub;
     const std::string prefix = fmt::format("evald-{}-", support.run);
-    if (fs::exists(support.folder / kAgentsFolder)) EndLeftJobs(config_, prefix);
+    if (fs::exists(support.folder / kDoorFolder)) EndLeftJobs(config_, prefix);
     door_ = OpenRunDoor(support);
     NodePoolOptions options = PoolOptionsOf(config_, *door_, kLinger_s);
     options.limits.prefix = prefix + RandomId(1) + "-";  // no job is called as an earlier one
@@ -82,32 +99,24 @@ class LaunchedNodes : public RunNodes {
 
   void Tick() override { pool_->Tick(fleet_->Demand()); }
 
-  std::string WaitsFor() const override {
-    std::vector<std::string> parts = pool_->Problems();
-    if (const std::string waits = pool_->WaitsFor(); !waits.empty()) parts.push_back(waits);
-    return Join(parts, "; ");
-  }
+  std::string WaitsFor() const override { return Join(pool_->Awaited(), "; "); }
 
   std::string Hopeless() const override { return pool_->Hopeless(); }
 
   void Stop(std::function<void()> done) override {
     hub_->StopLaunched();  // what they hold is not needed any more
     pool_->StopAll(kStopPatience_s, [this, done = std::move(done)] {
-      AwaitLeft(WallSeconds() + kLeavePatience_s, done);
+      // The door stays open until the agents have gone: they give back what they have staged.
+      WhenOver(
+          loop_, WallSeconds() + kLeavePatience_s, [this] { return !hub_->LaunchedConnected(); },
+          [this, done] {
+            door_->Stop();
+            done();
+          });
     });
   }
 
  private:
-  // The door stays open until the agents have gone: they give back what they have staged.
-  void AwaitLeft(double until, const std::function<void()>& done) {
-    if (hub_->LaunchedConnected() && WallSeconds() < until) {
-      return loop_->After(std::chrono::milliseconds(50),
-                          [this, until, done] { AwaitLeft(until, done); });
-    }
-    door_->Stop();
-    done();
-  }
-
   LauncherConfig config_;
   Loop* loop_ = nullptr;
   AgentHub* hub_ = nullptr;
@@ -150,23 +159,19 @@ class AllocatedNodes : public RunNodes {
 
   void Stop(std::function<void()> done) override {
     step_->Signal(SIGTERM);
-    Await(WallSeconds() + kStepGrace_s, std::move(done));
+    WhenOver(
+        loop_, WallSeconds() + kStepGrace_s, [this] { return step_->Ended().has_value(); },
+        [this, done = std::move(done)] {
+          step_.reset();
+          door_->Stop();
+          done();
+        });
   }
 
  private:
   std::string LastWords() const {
     const std::vector<std::string> lines = LastLines(log_, 1);
     return lines.empty() ? "" : PrintableLine(Shortened(lines[0], 300));
-  }
-
-  void Await(double until, std::function<void()> done) {
-    if (!step_->Ended() && WallSeconds() < until) {
-      return loop_->After(std::chrono::milliseconds(50),
-                          [this, until, done = std::move(done)] { Await(until, done); });
-    }
-    step_.reset();
-    door_->Stop();
-    done();
   }
 
   Allocation allocation_;
@@ -180,21 +185,6 @@ class AllocatedNodes : public RunNodes {
 };
 
 }  // namespace
-
-std::vector<std::string> AgentArgumentsOf(const EvalConfig& config) {
-  std::vector<std::string> arguments = {"--devices",   Join(config.workers.devices, ","),
-                                        "--sandbox",   ToJson(config.metrics.sandbox).dump(),
-                                        "--task-code", ToJson(config.task_code).dump(),
-                                        "--log-level", "info"};
-  const auto add = [&](bool wanted, const char* option, int value) {
-    if (wanted) arguments.insert(arguments.end(), {option, std::to_string(value)});
-  };
-  add(config.workers.devices_per_worker > 1, "--devices-per-worker",
-      config.workers.devices_per_worker);
-  add(config.workers.threads_given, "--threads", config.workers.threads);
-  add(config.metrics.processes_given, "--metric-processes", config.metrics.processes);
-  return arguments;
-}
 
 LauncherConfig WithAgentArguments(const EvalConfig& config) {
   LauncherConfig launcher = *config.launcher;

@@ -9,10 +9,8 @@
 
 namespace evald::cli {
 
-/// The arguments that give agents what an eval.yaml says of workers and metric processes.
-std::vector<std::string> AgentArgumentsOf(const EvalConfig& config);
-
-/// `config.launcher` with these arguments before its own.
+/// `config.launcher` with arguments that give agents what an eval.yaml says of workers and metric
+/// processes, unless the launcher has its own.
 LauncherConfig WithAgentArguments(const EvalConfig& config);
 
 /// Nodes that a launcher is asked for: a job for each, so that the first that comes begins.

@@ -9,18 +9,18 @@
 #include "base/log.h"
 #include "base/own_folder.h"
 #include "base/print.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "http_server/own_certificates.h"
 #include "orchestrator/launch/command_launcher.h"
 #include "orchestrator/launch/slurm.h"
+#include "orchestrator/service/tunnel_wire.h"
 
 namespace evald::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kLaunchedFolder = "agents";
 
 std::string ThisHost() {
   char name[256] = {};
@@ -38,17 +38,8 @@ int RememberedPort(const fs::path& file) {
   }
 }
 
-bool IsInPath(const std::string& program) {
-  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0;
-  const char* path = std::getenv("PATH");
-  for (const std::string& folder : Split(path == nullptr ? "" : path, ':')) {
-    if (!folder.empty() && ::access((fs::path(folder) / program).c_str(), X_OK) == 0) return true;
-  }
-  return false;
-}
-
 void RequireProgram(const std::string& launcher, const std::string& program) {
-  if (IsInPath(program)) return;
+  if (!OnPath(program).empty()) return;
   throw Error(ErrorKind::kUsage,
               fmt::format("launcher '{}': the program '{}' is not there", launcher, program),
               "start evald on a host from which jobs may be submitted, or mend PATH");
@@ -71,6 +62,15 @@ SlurmSettings SlurmSettingsOf(const LauncherConfig& config, const std::string& p
 
 }  // namespace
 
+std::function<std::shared_ptr<http::Tunnel>(const std::string& token)> ConnectAgents(
+    Loop* loop, AgentHub* hub) {
+  return [loop, hub](const std::string& token) {
+    TunnelEnds ends = MakeTunnel(loop);
+    loop->Post([hub, wire = ends.wire, token] { hub->Take(wire, token); });
+    return ends.tunnel;
+  };
+}
+
 AgentDoor::AgentDoor(AgentDoorOptions options) {
   MakePrivateFolder(options.folder, "set state_dir to a folder of your own");
   const std::string host = options.host.empty() ? ThisHost() : options.host;
@@ -83,8 +83,10 @@ AgentDoor::AgentDoor(AgentDoorOptions options) {
   server.http.key = own.key;
   server.http.tokens = std::move(options.tokens);
   server.http.hosts = {host};
-  server.connect_agent = std::move(options.connect_agent);
-  server.agent_files = options.files;
+  server.http.tokens.AddChanging(
+      [tokens = options.job_tokens](const http::TokenHash& hash) { return tokens->Find(hash); });
+  server.connect_agent = ConnectAgents(options.loop, options.hub);
+  server.agent_files = &options.hub->files();
   const fs::path file = options.folder / "port";
   const int remembered = options.port == 0 ? RememberedPort(file) : 0;
   server.http.port = static_cast<uint16_t>(options.port != 0 ? options.port : remembered);
@@ -117,7 +119,7 @@ NodePoolOptions PoolOptionsOf(const LauncherConfig& config, const AgentDoor& doo
   options.limits.nodes_max = config.nodes_max;
   options.limits.pending_max = config.pending_max;
   options.limits.node_hours_per_day = config.node_hours_per_day;
-  options.limits.gpus_per_node = config.gpus_per_node;
+  options.gpus_per_node = config.gpus_per_node;
   options.limits.start_s = config.startup_s;
   options.limits.useful_s = config.worth_s;
   options.limits.idle_s = config.idle_s;
@@ -135,7 +137,7 @@ namespace {
 
 void FillIn(LauncherConfig* config, const fs::path& binaries, const fs::path& state_dir) {
   if (config->evald.empty()) config->evald = binaries / "evald";
-  if (config->logs.empty()) config->logs = state_dir / kLaunchedFolder / "logs";
+  if (config->logs.empty()) config->logs = state_dir / kDoorFolder / "logs";
 }
 
 }  // namespace

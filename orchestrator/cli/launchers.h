@@ -20,12 +20,21 @@ namespace evald::cli {
 struct AgentDoorOptions {
   std::filesystem::path folder;  ///< for certificates and the port; made private
   std::string address = "0.0.0.0";
-  int port = 0;      ///< 0: the same as last time if it is free, else any
-  std::string host;  ///< the name by which nodes reach this host; "": its host name
-  http::TokenAuth tokens;
-  std::function<std::shared_ptr<http::Tunnel>(const std::string& token)> connect_agent;
-  const AgentFiles* files = nullptr;
+  int port = 0;            ///< 0: the same as last time if it is free, else any
+  std::string host;        ///< the name by which nodes reach this host; "": its host name
+  http::TokenAuth tokens;  ///< of people
+  // These outlive the door.
+  const JobTokens* job_tokens = nullptr;
+  Loop* loop = nullptr;
+  AgentHub* hub = nullptr;
 };
+
+/// The folder of a door below a service's state folder or a run's folder.
+inline constexpr const char* kDoorFolder = "agents";
+
+/// For ApiOptions and AgentServerOptions: hands connections to the hub, on its loop.
+std::function<std::shared_ptr<http::Tunnel>(const std::string& token)> ConnectAgents(Loop* loop,
+                                                                                     AgentHub* hub);
 
 /// A listener for launched agents with an authority of its own.
 class AgentDoor {

@@ -18,7 +18,6 @@
 #include "orchestrator/config/worker_devices.h"
 #include "orchestrator/devices/device_choice.h"
 #include "orchestrator/service/service.h"
-#include "orchestrator/service/tunnel_wire.h"
 #include "orchestrator/service/watches.h"
 #include "orchestrator/web/web_assets.h"
 
@@ -61,28 +60,17 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   return options;
 }
 
-std::function<std::shared_ptr<http::Tunnel>(const std::string&)> AgentsOf(Service* service) {
-  return [service](const std::string& token) {
-    TunnelEnds ends = MakeTunnel(service->loop());
-    service->loop()->Post(
-        [service, wire = ends.wire, token] { service->agents()->Take(wire, token); });
-    return ends.tunnel;
-  };
-}
-
 // A listener for the agents of launchers, with which people's agents may come too.
 std::unique_ptr<AgentDoor> OpenDoor(const ServeConfig& config, Service* service) {
   AgentDoorOptions options;
-  options.folder = config.state_dir / "agents";
+  options.folder = config.state_dir / kDoorFolder;
   options.address = config.agent_address;
   options.port = config.agent_port;
   options.host = config.agent_host;
   if (!config.tokens.empty()) options.tokens = http::TokenAuth::FromFile(config.tokens);
-  options.tokens.AddChanging([tokens = &service->job_tokens()](const http::TokenHash& hash) {
-    return tokens->Find(hash);
-  });
-  options.connect_agent = AgentsOf(service);
-  options.files = &service->agents()->files();
+  options.job_tokens = &service->job_tokens();
+  options.loop = service->loop();
+  options.hub = service->agents();
   return std::make_unique<AgentDoor>(std::move(options));
 }
 
@@ -99,7 +87,7 @@ void AddLaunchers(const ServeConfig& config, const AgentDoor& door, Service* ser
 ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
   ApiOptions options;
   options.agent_files = &service->agents()->files();
-  options.connect_agent = AgentsOf(service);
+  options.connect_agent = ConnectAgents(service->loop(), service->agents());
   options.assets = WebAssets();
   options.version = kEvaldVersion;
   options.http.address = config.address;

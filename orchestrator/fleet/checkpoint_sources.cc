@@ -9,18 +9,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/sha256.h"
+#include "orchestrator/fleet/job_holder.h"
 
 namespace evald {
 namespace {
 
 constexpr const char* kTokenOf = "evald-peer-1\n";
 
-constexpr const char* kJobPrefix = "job:";
-
-// Agents of launched jobs have a token each, "job:<host>". The service started all of them, with
-// one launcher, so they are trusted alike.
+// Agents of launched jobs have a token each. The service started all of them, with one launcher, so
+// they are trusted alike.
 std::string TrustOf(const std::string& owner) {
-  return owner.starts_with(kJobPrefix) ? kJobPrefix : owner;
+  return IsJobHolder(owner) ? std::string(kJobHolder) : owner;
 }
 
 bool IsAddress6(const std::string& host) {

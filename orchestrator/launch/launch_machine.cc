@@ -120,7 +120,7 @@ void LaunchMachine::End(Job* job, const std::string& why, double now) {
   Push(Order::Kind::kSave, record);
 }
 
-// A job that brought no agent, or one without its devices.
+// A job that brought no agent, or one whose devices compute nothing.
 void LaunchMachine::NoteFailure(const Job& job, const std::string& why, double now) {
   const std::string& node = job.record.node;
   const std::string what =
@@ -218,11 +218,7 @@ void LaunchMachine::Listed(const std::vector<ListedJob>& jobs, double asked_at, 
       NodeJob unknown;
       unknown.job = listed.job;
       unknown.name = listed.name;
-      double& told = nobodys_[listed.job];
-      if (!over && now - told >= kStopAgain_s) {
-        told = now;
-        Push(Order::Kind::kStopJob, unknown);
-      }
+      if (!over) StopNobodys(unknown, now);
       continue;
     }
     shown[job->record.number] = true;
@@ -232,6 +228,12 @@ void LaunchMachine::Listed(const std::vector<ListedJob>& jobs, double asked_at, 
     const bool told = !job.submitting && job.answered_at <= asked_at;
     if (job.record.state != State::kOver && told && !shown[number]) OnMissing(&job, now);
   }
+}
+
+// A job that is none of these jobs, but bears such a name.
+void LaunchMachine::StopNobodys(const NodeJob& job, double now) {
+  std::erase_if(nobodys_, [&](const auto& told) { return now - told.second >= kStopAgain_s; });
+  if (nobodys_.emplace(job.job, now).second) Push(Order::Kind::kStopJob, job);
 }
 
 void LaunchMachine::OnListed(Job* job, const ListedJob& listed, double now) {
@@ -313,12 +315,6 @@ void LaunchMachine::OnAgentCame(Job* job, double now) {
   if (record.started_at == 0) record.started_at = now;
   if (record.state == State::kIntended) record.state = State::kSubmitted;
   Push(Order::Kind::kSave, record);
-  if (job->host.gpus < limits_.gpus_per_node) {
-    const std::string why =
-        fmt::format("its agent has {} of {} GPUs", job->host.gpus, limits_.gpus_per_node);
-    NoteFailure(*job, why, now);
-    return Stop(job, why, now);
-  }
   costs_.devices = std::max(1, job->host.devices);
   if (record.intended_at > 0)
     costs_.start_s += kLearned * (now - record.intended_at - costs_.start_s);

@@ -19,7 +19,6 @@ struct LaunchLimits {
   int nodes_max = 1;
   int pending_max = 8;            ///< jobs that wait in the launcher's queue at once
   double node_hours_per_day = 0;  ///< beyond these nothing is submitted; 0: no bound
-  int gpus_per_node = 0;          ///< that each agent must bring; 0: any number
   double start_s = 60;            ///< guess of NodeCosts::start_s, until jobs have shown it
   double useful_s = 60;           ///< NodeCosts::useful_s
   double idle_s = 300;            ///< a node without work for so long goes back
@@ -126,6 +125,7 @@ class LaunchMachine {
   void NoteFailure(const Job& job, const std::string& why, double now);
   void ExcludeAnew();
   void BackOff(const std::string& why, double now);
+  void StopNobodys(const NodeJob& job, double now);
   void OnListed(Job* job, const ListedJob& listed, double now);
   void OnMissing(Job* job, double now);
   void OnAgentCame(Job* job, double now);
@@ -152,11 +152,12 @@ class LaunchMachine {
   double try_at_ = 0;
   double pause_s_ = 0;
   std::string failure_;
-  bool came_ = false;                      // an agent, ever
-  bool refused_ = false;                   // a job, for a reason that does not pass
-  int failed_ = 0;                         // jobs whose agents failed
-  std::map<std::string, double> nobodys_;  // by id: when the launcher was told to end such a job
-  std::map<std::string, int> failures_;    // by node, in a row
+  bool came_ = false;     // an agent, ever
+  bool refused_ = false;  // a job, for a reason that does not pass
+  int failed_ = 0;        // jobs whose agents failed
+  /// Jobs of nobody that the launcher was told to end in the last minute: when, by id
+  std::map<std::string, double> nobodys_;
+  std::map<std::string, int> failures_;          // by node, in a row
   std::map<std::string, std::string> excluded_;  // by node
   std::vector<Order> orders_;
 };

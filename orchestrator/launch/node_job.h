@@ -60,7 +60,6 @@ struct NodeHost {
   bool leaving = false;  ///< it gets no more work
   bool busy = false;     ///< one of its processes holds a trial or job, or loads a checkpoint
   int devices = 0;       ///< one worker each
-  int gpus = 0;          ///< of these devices; a device may be a group of several
   std::string broken;    ///< why it can compute nothing; "" if it can
   bool operator==(const NodeHost&) const = default;
 };

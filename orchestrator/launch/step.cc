@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/program.h"
 #include "evald/error.h"
 
 extern char** environ;
@@ -18,13 +19,6 @@ namespace evald {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<char*> Pointers(std::vector<std::string>* texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : *texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 }  // namespace
 
@@ -59,7 +53,7 @@ Step::Step(const StepCall& call, const std::string& join) {
   for (char** variable = environ; *variable != nullptr; ++variable)
     variables.emplace_back(*variable);
   variables.push_back("EVALD_JOIN=" + join);
-  const std::vector<char*> argv = Pointers(&arguments), envp = Pointers(&variables);
+  const std::vector<char*> argv = ExecPointers(&arguments), envp = ExecPointers(&variables);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) throw Error(ErrorKind::kInfrastructure, fmt::format("fork: {}", ::strerror(errno)));

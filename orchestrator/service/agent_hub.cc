@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "evald/error.h"
+#include "orchestrator/fleet/job_holder.h"
 #include "orchestrator/fleet_machine/events.h"
 #include "orchestrator/service/agent_listener.h"
 #include "orchestrator/service/process_id.h"
@@ -342,7 +343,7 @@ bool AgentHub::LaunchedConnected() const {
 }
 
 bool AgentHub::IsLaunched(const Member& member) {
-  return member.owner && member.owner->starts_with(JobTokens::HolderOf(""));
+  return member.owner && IsJobHolder(*member.owner);
 }
 
 void AgentHub::Expel(const std::string& host, const std::string& why) {

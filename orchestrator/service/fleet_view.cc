@@ -1,5 +1,4 @@
 // The fleet as people see it.
-#include "base/device_name.h"
 #include "orchestrator/fleet_machine/fleet_machine.h"
 #include "orchestrator/service/fleet.h"
 #include "orchestrator/service/process_id.h"
@@ -70,7 +69,6 @@ NodeHost Fleet::NodeHostOf(const std::string& name) const {
     const WorkerSlot& slot = machine_.workers()[i];
     if (slot.device.empty()) continue;
     ++node.devices;
-    if (slot.gpu) node.gpus += static_cast<int>(PartsOf(slot.device).size());
     const auto why = machine_.set_aside(slot);
     if (why) aside = *why;
     usable += why ? 0 : 1;

@@ -8,6 +8,7 @@
 #include "base/device_name.h"
 #include "base/log.h"
 #include "base/random_id.h"
+#include "orchestrator/fleet/job_holder.h"
 
 namespace evald {
 namespace {
@@ -21,7 +22,7 @@ bool IsOf(const std::string& name, const std::string& host) {
 }  // namespace
 
 bool JobTokens::MayBeCalled(const std::string& holder, const std::string& name) const {
-  if (holder.starts_with(HolderOf(""))) return IsOf(name, holder.substr(HolderOf("").size()));
+  if (IsJobHolder(holder)) return IsOf(name, holder.substr(kJobHolder.size()));
   const std::lock_guard lock(mutex_);
   return std::none_of(entries_.begin(), entries_.end(),
                       [&](const Entry& entry) { return IsOf(name, entry.host); });
@@ -33,7 +34,7 @@ std::string JobTokens::WrongWithDevices(const std::string& holder,
   for (const std::string& device : devices) gpus += IsGpu(device) ? PartsOf(device).size() : 0;
   const std::lock_guard lock(mutex_);
   for (const Entry& entry : entries_) {
-    if (HolderOf(entry.host) == holder && gpus < static_cast<size_t>(entry.gpus))
+    if (JobHolder(entry.host) == holder && gpus < static_cast<size_t>(entry.gpus))
       return fmt::format("it has {} of {} GPUs", gpus, entry.gpus);
   }
   return "";
@@ -76,7 +77,7 @@ std::optional<http::Principal> JobTokens::Find(const http::TokenHash& hash) cons
     found = equal ? &entry : found;
   }
   if (found == nullptr) return std::nullopt;
-  return http::Principal{HolderOf(found->host), http::Role::kWorker};
+  return http::Principal{JobHolder(found->host), http::Role::kWorker};
 }
 
 }  // namespace evald

@@ -10,11 +10,10 @@
 namespace evald {
 
 /// The tokens with which agents of launched jobs come. Each holds for one host, has the role
-/// worker, and ends with the job. Any thread.
+/// worker, and ends with the job. Its holder is called JobHolder (orchestrator/fleet/job_holder.h),
+/// and is the agent of `host` and of the further nodes of its job. Any thread.
 class JobTokens {
  public:
-  /// A new token's holder is named so: the agent of `host`, and of its further nodes.
-  static std::string HolderOf(const std::string& host) { return "job:" + host; }
   /// Whether an agent that came with a token of `holder` may call itself `name`. Tokens of people
   /// may not use the name of a job's host.
   bool MayBeCalled(const std::string& holder, const std::string& name) const;

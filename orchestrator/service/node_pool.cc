@@ -41,7 +41,7 @@ NodePool::NodePool(NodePoolOptions options, Support support, Records records,
   for (const Earlier& one : earlier) {
     jobs.push_back(one.job);
     if (one.job.state != NodeJob::State::kOver)
-      support_.tokens->Restore(HostOf(one.job), one.token_hash, options_.limits.gpus_per_node);
+      support_.tokens->Restore(HostOf(one.job), one.token_hash, options_.gpus_per_node);
   }
   machine_.Restored(jobs, Now());
 }
@@ -66,12 +66,12 @@ void NodePool::Tick(const NodeDemand& demand) {
   machine_.Tick(demand, Now());
   Carry();
   TellEnds();
-  const std::vector<std::string> problems = machine_.Problems(now_);
+  std::vector<std::string> problems = machine_.Problems(now_);
   for (const std::string& problem : problems) {
-    if (std::find(told_.begin(), told_.end(), problem) == told_.end())
+    if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end())
       log::Warn("launcher '{}': {}", options_.name, problem);
   }
-  told_ = problems;
+  problems_ = std::move(problems);
   CheckStopped();
 }
 
@@ -157,9 +157,9 @@ void NodePool::Save(const NodeJob& job, std::function<void()> done) {
 // The job is on record before the launcher hears of it.
 void NodePool::Submit(const NodeJob& job) {
   const std::string host = HostOf(job);
-  const std::string join = protocol::EncodeJoin(
-      {options_.server, support_.tokens->Make(host, options_.limits.gpus_per_node),
-       options_.authority, host, options_.linger_s});
+  const std::string join =
+      protocol::EncodeJoin({options_.server, support_.tokens->Make(host, options_.gpus_per_node),
+                            options_.authority, host, options_.linger_s});
   Save(job, [this, alive = alive_, job, join] {
     if (!*alive) return;
     const std::vector<std::string> excluded = Excluded();
@@ -257,11 +257,14 @@ int NodePool::DevicesToCome() const {
 
 Json NodePool::View() const { return ShowNodes(options_, machine_, now_); }
 
-std::string NodePool::WaitsFor() const { return ShowWaiting(options_, machine_); }
+std::vector<std::string> NodePool::Awaited() const {
+  std::vector<std::string> awaited = problems_;
+  const std::string waits = ShowWaiting(options_, machine_);
+  if (!waits.empty()) awaited.insert(awaited.begin(), waits);
+  return awaited;
+}
 
 std::string NodePool::Hopeless() const { return machine_.Hopeless(); }
-
-std::vector<std::string> NodePool::Problems() const { return machine_.Problems(now_); }
 
 // ---- records
 

@@ -24,6 +24,7 @@ struct NodePoolOptions {
   std::string name;  ///< of the launcher: letters, digits and '_'
   std::string kind;  ///< "slurm" or "command", for people
   LaunchLimits limits;
+  int gpus_per_node = 0;  ///< that each agent must bring to join; 0: any number
   std::unique_ptr<Launcher> launcher;
   std::string server;     ///< the agents' listener, "https://host:port"
   std::string authority;  ///< PEM of the authority that signed the listener's certificate
@@ -78,9 +79,8 @@ class NodePool {
   int DevicesToCome() const;
   /// A Launcher resource of docs/openapi.json.
   Json View() const;
-  /// What a run without a device waits for, in a few words; "" if nothing is asked for.
-  std::string WaitsFor() const;
-  std::vector<std::string> Problems() const;
+  /// What a run without a device waits for: jobs that are to come, and what goes wrong.
+  std::vector<std::string> Awaited() const;
   std::string Hopeless() const;  ///< LaunchMachine::Hopeless
 
  private:
@@ -107,7 +107,7 @@ class NodePool {
   int telling_ = 0;          // calls of Launcher::Stop under way
   double stop_until_ = 0;
   std::function<void()> stopped_;
-  std::vector<std::string> told_;  // problems that the log has
+  std::vector<std::string> problems_;  // as of the last Tick; the log has them
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::unique_ptr<WorkThread> thread_;  // last: ends before what its work uses
 };

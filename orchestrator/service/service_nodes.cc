@@ -71,9 +71,7 @@ void Service::TickPools() {
   for (const auto& pool : pools_) {
     pool->Tick(demand);
     demand.devices += pool->DevicesToCome();
-    const std::string waits = pool->WaitsFor();
-    if (!waits.empty()) awaited.push_back(waits);
-    for (const std::string& problem : pool->Problems()) awaited.push_back(problem);
+    for (std::string& what : pool->Awaited()) awaited.push_back(std::move(what));
   }
   fleet_->Awaits(evald::Join(awaited, "; "));
 }

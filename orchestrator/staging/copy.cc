@@ -24,17 +24,6 @@ namespace {
 constexpr uint64_t kBlockBytes = 1024 * 1024;
 constexpr auto kTick = std::chrono::milliseconds(100);
 
-void WriteAt(int fd, const char* data, uint64_t bytes, uint64_t offset, const fs::path& path) {
-  while (bytes > 0) {
-    const ssize_t put = ::pwrite(fd, data, bytes, static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) ThrowErrno(path, "write", errno);
-    data += put;
-    bytes -= static_cast<uint64_t>(put);
-    offset += static_cast<uint64_t>(put);
-  }
-}
-
 class Copier {
  public:
   Copier(const ReadFolder& source, const std::vector<FileStamp>& files, const fs::path& target,
@@ -149,7 +138,7 @@ void Copier::CopyChunk(uint64_t number, Open* open, AlignedBuffer* buffer) {
     bytes_direct_ += open->reader->Read(buffer, offset, bytes);
     hasher.Update(buffer->data(), bytes);
     if (open->target) {
-      WriteAt(open->target.get(), buffer->data(), bytes, offset, target_ / files_[file].name);
+      WriteAt(open->target.get(), {buffer->data(), bytes}, offset, target_ / files_[file].name);
     }
     bytes_done_ += bytes;
   }

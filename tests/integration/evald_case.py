@@ -10,6 +10,8 @@ import time
 import unittest
 import unittest.mock
 
+from processes import processes
+
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BINARIES = pathlib.Path(os.environ.get("EVALD_BINARIES", SOURCE / "build" / "dev")).resolve()
 QUICKSTART = SOURCE / "examples" / "quickstart"
@@ -163,15 +165,11 @@ class EvaldCase(unittest.TestCase):
     def children(pid, name):
         """Process ids of the running children of `pid` whose program is `name`."""
         found = []
-        for entry in pathlib.Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
+        for entry, (state, parent, *_) in processes():
             try:
-                stat = (entry / "stat").read_text(errors="replace")
                 command = os.fsdecode((entry / "cmdline").read_bytes().split(b"\0")[0])
             except OSError:
                 continue
-            state, parent = stat.rsplit(") ", 1)[1].split()[:2]
             if int(parent) == pid and state != "Z" and command.endswith(name):
                 found.append(int(entry.name))
         return found
@@ -179,17 +177,7 @@ class EvaldCase(unittest.TestCase):
 
 def processes_of(session):
     """Process ids of a session, without zombies."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            fields = (entry / "stat").read_text(errors="replace").rsplit(") ", 1)[1].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] not in "ZX":
-            found.append(int(entry.name))
-    return found
+    return [int(entry.name) for entry, fields in processes() if int(fields[3]) == session and fields[0] not in "ZX"]
 
 
 def scores(document):

@@ -14,23 +14,15 @@ import sys
 import threading
 import time
 
+from processes import processes
+
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def children_of(parent):
     """Process ids of the children of a process, zombies included."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            fields = (entry / "stat").read_text(errors="replace").rsplit(") ", 1)[1].split()
-        except OSError:
-            continue
-        if int(fields[1]) == parent:
-            found.append(int(entry.name))
-    return found
+    return [int(entry.name) for entry, fields in processes() if int(fields[1]) == parent]
 
 
 def kill_descendants():

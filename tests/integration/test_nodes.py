@@ -188,6 +188,7 @@ class Nodes(NodesCase):
     def test_a_run_that_gets_no_node(self):
         wrong = {"a partition": ({"partition": "gpus"}, "invalid partition"),
                  "arguments of the agent": ({"agent": ["--threads", "none"]}, "--threads"),
+                 "its GPUs": ({"gpus_per_node": 2, "sbatch": []}, "it has 0 of 2 gpus"),
                  "an account": ({"sbatch": ["--reservation=nobodys"]}, "reservation")}
         for name, (settings, words) in wrong.items():
             with self.subTest(name):

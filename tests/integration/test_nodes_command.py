@@ -3,11 +3,11 @@ import importlib.util
 import json
 import os
 
-import socket
 import subprocess
 import unittest
 
 from evald_case import SOURCE
+from page_case import free_port
 from service_case import ServiceCase
 
 START = """#!/bin/sh
@@ -82,8 +82,7 @@ class CommandLauncher(ServiceCase):
         """No agent holds the service's sockets, though a program of the service started it."""
         self.make_suite(200, 40)
         expected = self.undisturbed()
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.listen = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.listen = f"127.0.0.1:{free_port()}"
         self.serve()
         run = self.submit(engine={"name": "emulated", "delay_ms": 200, "concurrency": 2})
         self.wait_for("two nodes at work", lambda: [job["state"] for job in self.launcher()["jobs"]] == ["working"] * 2)

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 
+#include "base/program.h"
 #include "base/text.h"
 #include "evald/error.h"
 
@@ -35,13 +36,6 @@ std::map<std::string, std::string> MergedEnvironment(const ProgramOrder& order) 
     if (equals != text.npos) merged.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return merged;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& text : strings) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 bool IsProgram(const std::string& path) {
@@ -89,8 +83,8 @@ void Program::Start(const ProgramOrder& order, const std::string& path) {
   std::vector<std::string> variables;
   for (const auto& [name, value] : MergedEnvironment(order))
     variables.push_back(name + "=" + value);
-  const std::vector<char*> arguments = Pointers(words);
-  const std::vector<char*> environment = Pointers(variables);
+  const std::vector<char*> arguments = ExecPointers(&words);
+  const std::vector<char*> environment = ExecPointers(&variables);
   const std::string folder = order.folder.string();
   GuardianOrder guardian;
   guardian.program = path.c_str();

@@ -10,6 +10,7 @@
 
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "http_client/problem.h"
@@ -26,16 +27,6 @@ constexpr double kOwnPauseMs = 200, kFirstPauseMs = 500, kLongestPauseMs = 5000,
                  kJitter = 0.25;
 constexpr size_t kTailShown = 1500;
 constexpr uint64_t kConfigBytesMax = 16 << 20;
-
-// Whether `program`, a path or a name on PATH, can be executed.
-bool IsOnPath(const std::string& program) {
-  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0;
-  const char* path = std::getenv("PATH");
-  for (const std::string& folder : Split(path == nullptr ? "/bin:/usr/bin" : path, ':')) {
-    if (::access((folder + "/" + program).c_str(), X_OK) == 0) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -158,7 +149,7 @@ void Server::ListenOn(LaunchSetup* setup) {
 
 // One line in place of the start's failure, if somebody knows how to install the program.
 void Server::RequireProgram(const Launch& launch) const {
-  if (dialect_->Install().empty() || IsOnPath(launch.command[0])) return;
+  if (dialect_->Install().empty() || !OnPath(launch.command[0]).empty()) return;
   throw Error(ErrorKind::kInput,
               fmt::format("engine '{}': the program '{}' is not {}", engine_, launch.command[0],
                           launch.command[0].find('/') == std::string::npos ? "on PATH" : "there"),

@@ -14,6 +14,7 @@
 
 #include <cerrno>
 
+#include "base/program.h"
 #include "base/text.h"
 
 extern char** environ;
@@ -106,13 +107,6 @@ std::vector<std::string> MergedEnvironment(const std::map<std::string, std::stri
   return merged;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& text : strings) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 }  // namespace
 
 ServerProcess::ServerProcess(const std::vector<std::string>& command,
@@ -122,8 +116,8 @@ ServerProcess::ServerProcess(const std::vector<std::string>& command,
   Pipe log = MakePipe();
   std::vector<std::string> words = command;
   std::vector<std::string> variables = MergedEnvironment(environment);
-  const std::vector<char*> arguments = Pointers(words);
-  const std::vector<char*> merged = Pointers(variables);
+  const std::vector<char*> arguments = ExecPointers(&words);
+  const std::vector<char*> merged = ExecPointers(&variables);
   guardian_ = ::fork();
   if (guardian_ < 0) ThrowErrno(name_, "fork", errno);
   if (guardian_ == 0) {

@@ -24,7 +24,6 @@ class LaunchStory : public ::testing::Test {
     LaunchLimits limits;
     limits.prefix = "evald-ab-";
     limits.nodes_max = 2;
-    limits.gpus_per_node = 4;
     limits_ = limits;
     machine_.emplace(limits);
   }
@@ -61,8 +60,7 @@ class LaunchStory : public ::testing::Test {
   }
   void List(const std::vector<ListedJob>& jobs) { machine_->Listed(jobs, now_, now_); }
   void Agent(int64_t number, bool busy = true, int devices = 4) {
-    machine_->HostIs(number, {.connected = true, .busy = busy, .devices = devices, .gpus = devices},
-                     now_);
+    machine_->HostIs(number, {.connected = true, .busy = busy, .devices = devices}, now_);
   }
   void Away(int64_t number) { machine_->HostIs(number, {}, now_); }
   const NodeJob& Record(int64_t number) { return machine_->Find(number)->record; }
@@ -261,11 +259,12 @@ TEST_F(LaunchStory, WaitingJobsAreToldWhichNodesAreExcluded) {
   EXPECT_THAT(machine_->excluded(), IsEmpty()) << "the failures before the release count no more";
 }
 
-TEST_F(LaunchStory, AnAgentWithoutItsDevicesGoesBack) {
+TEST_F(LaunchStory, AnAgentWhoseDevicesComputeNothingGoesBack) {
   Tick(kMuch);
   Accept(1, "71");
   List({Runs(1, "71")});
-  Agent(1, false, 3);
+  machine_->HostIs(1, {.connected = true, .devices = 3, .broken = "its agent has 3 of 4 GPUs"},
+                   now_);
   EXPECT_THAT(Orders(), Contains("stop 1"));
   EXPECT_THAT(Problems(), HasSubstr("job 71 ('evald-ab-1') on n1: its agent has 3 of 4 GPUs"));
 }
