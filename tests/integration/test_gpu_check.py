@@ -104,6 +104,19 @@ class GpuCheck(unittest.TestCase):
         self.assertNotEqual(before["good.json"], (self.results / "good.json").stat().st_mtime_ns)
         self.assertEqual(before["bad.json"], (self.results / "bad.json").stat().st_mtime_ns)
 
+    def test_tests_without_a_call_of_the_driver_leave_a_sanitizer_nothing_to_check(self):
+        sys.path.insert(0, str(SOURCE / "scripts" / "gpu_check"))
+        from checks import outcome_of
+        from processes import Completed
+        passed = "[==========] 2 tests from 1 test suite ran. (129 ms total)\n[  PASSED  ] 2 tests.\n"
+        idle = "========= Error: Target application terminated before first instrumented API call\n"
+        self.assertEqual(outcome_of(Completed(255, passed + idle, 0.3), True)["status"], 0)
+        self.assertEqual(outcome_of(Completed(255, passed + idle, 0.3), False)["status"], 255)
+        self.assertEqual(outcome_of(Completed(255, idle, 0.3), True)["status"], 255, "the tests did not end")
+        self.assertEqual(outcome_of(Completed(77, passed + "========= ERROR SUMMARY: 1 error\n", 1), True)["status"], 77)
+        failed = outcome_of(Completed(1, "[  FAILED  ] ConvertTest.Rounds (2 ms)\n" + idle, 0.3), True)
+        self.assertEqual((failed["status"], failed["failed"]), (1, ["ConvertTest.Rounds"]))
+
     def test_a_part_that_hangs_is_ended_with_all_its_processes(self):
         begin = time.monotonic()
         done = self.check("--only", "hanging")
