@@ -122,6 +122,9 @@ class Fleet {
   NodeHost NodeHostOf(const std::string& name) const;
   /// Work of the runs, and devices that are there.
   NodeDemand Demand() const;
+  /// Device seconds that the open work of a run is expected to take; nullopt if it is not planned,
+  /// or not at work.
+  std::optional<double> OpenSeconds(int64_t run) const;
   /// Worker and host resources as the REST interface shows them. Hosts have "id", "state",
   /// "devices", "ends_at" (seconds since 1970, null if no end is known) and "staged" (fingerprints
   /// of the checkpoints that are known to be in the memory of a host other than the service's own).

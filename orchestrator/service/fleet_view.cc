@@ -85,13 +85,20 @@ NodeDemand Fleet::Demand() const {
   NodeDemand demand;
   for (const auto& [number, entry] : runs_) {
     if (entry.view.ending) continue;
-    if (!entry.view.planned || !entry.view.open_s)
+    const std::optional<double> open_s = OpenSeconds(number);
+    if (!open_s)
       ++demand.unknown_runs;
     else if (entry.view.needs_workers)
-      demand.open_s += *entry.view.open_s;
+      demand.open_s += *open_s;
   }
   demand.devices = machine_.device_count();
   return demand;
+}
+
+std::optional<double> Fleet::OpenSeconds(int64_t run) const {
+  const auto found = runs_.find(run);
+  if (found == runs_.end() || !found->second.view.planned) return std::nullopt;
+  return found->second.view.open_s;
 }
 
 Json Fleet::Workers() const {

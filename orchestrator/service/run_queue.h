@@ -20,6 +20,7 @@ struct QueuedRun {
   std::filesystem::path path;              ///< the run's folder
   std::shared_ptr<Evaluation> evaluation;  ///< while the run is at work
   std::string user;
+  std::string workload;  ///< WorkloadOf(config); "" until it is asked for
   int priority = 0;
   RunLabels labels;
   /// Queued, preparing, running, paused, cancelling, or its final state

@@ -26,6 +26,7 @@
 #include "orchestrator/service/node_pool.h"
 #include "orchestrator/service/run_queue.h"
 #include "orchestrator/service/run_service.h"
+#include "orchestrator/service/workloads.h"
 #include "orchestrator/state/database_thread.h"
 #include "orchestrator/state/service_store.h"
 #include "orchestrator/verdict/judgement.h"
@@ -271,7 +272,7 @@ class Service : public RunService {
   // nodes of launchers (service_nodes.cc)
   void MakePools(std::vector<LauncherMaker> makers);
   void TickPools();
-  NodeDemand DemandNow() const;
+  NodeDemand DemandNow();
   Json LauncherResources() const;
 
   // showing (service_view.cc)
@@ -311,6 +312,7 @@ class Service : public RunService {
   std::unique_ptr<AgentHub> hub_;
   std::vector<std::unique_ptr<NodePool>> pools_;
   RunQueue queue_;
+  Workloads workloads_;
   int signals_ = 0;
   // Set on the loop. Other threads read them and stop reading and preparing for a submission.
   std::atomic<bool> draining_{false};

@@ -56,10 +56,19 @@ void Service::MakePools(std::vector<LauncherMaker> makers) {
   }
 }
 
-NodeDemand Service::DemandNow() const {
+NodeDemand Service::DemandNow() {
   NodeDemand demand = fleet_->Demand();
   if (draining_) return {.devices = demand.devices};
-  demand.unknown_runs += static_cast<int>(queue_.Waiting().size());
+  for (auto& [number, run] : queue_.runs()) {
+    if (run.workload.empty()) run.workload = WorkloadOf(run.config);
+    const std::optional<double> open_s = fleet_->OpenSeconds(number);
+    if (open_s) workloads_.Saw(run.workload, number, *open_s);
+  }
+  for (const std::string& id : queue_.Waiting()) {
+    const auto expected_s = workloads_.Expected(queue_.Find(id)->workload);
+    demand.open_s += expected_s.value_or(0);
+    if (!expected_s) ++demand.unknown_runs;
+  }
   return demand;
 }
 

@@ -86,6 +86,22 @@ class Nodes(NodesCase):
         self.assertEqual(self.launcher()["problems"], [])
         self.assertGreater(self.launcher()["node_hours"], 0)
 
+    def test_runs_that_wait_their_turn_ask_for_nodes(self):
+        """One run is work for one node, several are work for three, although one at a time is at work."""
+        expected = self.undisturbed()
+        self.serve(slurm={"worth": "25s"}, active_runs=1)
+        engine = {"name": "emulated", "delay_ms": 300, "concurrency": 2}
+        first = self.submit(engine=engine)
+        self.wait_for("its plan", lambda: self.run_of(first)["progress"].get("generated"), 60)
+        self.assertEqual(len(self.mine()), 1)
+        more = [self.submit(engine=engine, key=f"more-{i}") for i in range(4)]
+        self.wait_for("three nodes", lambda: len(self.mine()) == 3, 30)
+        self.assertEqual(self.run_of(more[0])["state"], "queued")
+        for run in more[1:]:
+            self.call("POST", f"/v1/runs/{run['id']}/cancel")
+        for run in (first, more[0]):
+            self.check(expected, self.finished(run))
+
     def test_no_trial_is_killed_by_a_time_limit(self):
         """Slurm's shortest limit is a minute. One lost attempt would leave documents out of a run's results."""
         expected = self.undisturbed()
