@@ -94,7 +94,7 @@ class LaunchedNodes : public RunNodes {
     pool_ = std::make_unique<NodePool>(
         std::move(options),
         NodePool::Support{support.loop, support.fleet, support.hub, support.tokens},
-        NodePool::Records{}, std::vector<NodePool::Earlier>{});
+        NodePool::Records{}, NodePool::Earlier{});
   }
 
   void Tick() override { pool_->Tick(fleet_->Demand()); }

@@ -156,7 +156,9 @@ void LaunchMachine::BackOff(const std::string& why, double now) {
 
 // ---- what the launcher says
 
-void LaunchMachine::Restored(const std::vector<NodeJob>& jobs, double now) {
+void LaunchMachine::Restored(const std::vector<NodeJob>& jobs,
+                             std::map<std::string, std::string> excluded, double now) {
+  excluded_ = std::move(excluded);
   for (const NodeJob& record : jobs) {
     last_number_ = std::max(last_number_, record.number);
     Job job;

@@ -45,8 +45,10 @@ class LaunchMachine {
         costs_{.start_s = limits_.start_s, .useful_s = limits_.useful_s} {}
 
   // ---- events
-  /// The jobs that an earlier process recorded. Before all other events.
-  void Restored(const std::vector<NodeJob>& jobs, double now);
+  /// The jobs, and why each excluded node is excluded, as an earlier process recorded them. Before
+  /// all other events.
+  void Restored(const std::vector<NodeJob>& jobs, std::map<std::string, std::string> excluded,
+                double now);
   /// The launcher's list, asked for at `asked_at`.
   void Listed(const std::vector<ListedJob>& jobs, double asked_at, double now);
   void ListFailed(const std::string& why, double now);

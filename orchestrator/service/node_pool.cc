@@ -31,19 +31,20 @@ bool IsNodeName(const std::string& node) {
 }  // namespace
 
 NodePool::NodePool(NodePoolOptions options, Support support, Records records,
-                   const std::vector<Earlier>& earlier)
+                   const Earlier& earlier)
     : options_(std::move(options)),
       support_(support),
       records_(std::move(records)),
       machine_(options_.limits),
+      recorded_excluded_(earlier.excluded),
       thread_(std::make_unique<WorkThread>("launcher", support_.loop, WorkThread::AtEnd::kDrop)) {
   std::vector<NodeJob> jobs;
-  for (const Earlier& one : earlier) {
+  for (const Earlier::Job& one : earlier.jobs) {
     jobs.push_back(one.job);
     if (one.job.state != NodeJob::State::kOver)
       support_.tokens->Restore(HostOf(one.job), one.token_hash, options_.gpus_per_node);
   }
-  machine_.Restored(jobs, Now());
+  machine_.Restored(jobs, earlier.excluded, Now());
 }
 
 NodePool::~NodePool() {
@@ -115,6 +116,13 @@ bool NodePool::Release(const std::string& node) {
 
 void NodePool::Carry() {
   for (const LaunchMachine::Order& order : machine_.TakeOrders()) Do(order);
+  RecordExcluded();
+}
+
+void NodePool::RecordExcluded() {
+  if (machine_.excluded() == recorded_excluded_) return;
+  recorded_excluded_ = machine_.excluded();
+  if (records_.exclude) records_.exclude(recorded_excluded_);
 }
 
 void NodePool::Do(const LaunchMachine::Order& order) {

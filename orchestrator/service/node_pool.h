@@ -41,7 +41,7 @@ struct NodePoolOptions {
 ///                       └──submit, list, stop──► Launcher (its own thread)
 class NodePool {
  public:
-  /// Where jobs are recorded. Both may be null: then the jobs end with this process, by their
+  /// Where jobs are recorded. All may be null: then the jobs end with this process, by their
   /// agents' patience.
   struct Records {
     /// Writes the job, then calls `done` on the loop.
@@ -49,10 +49,16 @@ class NodePool {
                        std::function<void()> done)>
         save;
     std::function<void(int64_t number)> forget;
+    /// Records why each excluded node is excluded, by its name, in place of what was recorded.
+    std::function<void(const std::map<std::string, std::string>& nodes)> exclude;
   };
-  struct Earlier {  ///< a job that an earlier process recorded
-    NodeJob job;
-    std::string token_hash;
+  struct Earlier {  ///< what an earlier process recorded
+    struct Job {
+      NodeJob job;
+      std::string token_hash;
+    };
+    std::vector<Job> jobs;
+    std::map<std::string, std::string> excluded;  ///< why, by node
   };
   struct Support {
     Loop* loop = nullptr;
@@ -62,8 +68,7 @@ class NodePool {
   };
 
   /// All in `support` outlive the pool.
-  NodePool(NodePoolOptions options, Support support, Records records,
-           const std::vector<Earlier>& earlier);
+  NodePool(NodePoolOptions options, Support support, Records records, const Earlier& earlier);
   ~NodePool();
 
   /// Looks at the hosts and decides. Call it several times a second.
@@ -87,6 +92,7 @@ class NodePool {
   std::string HostOf(const NodeJob& job) const;
   double Now();
   void Carry();
+  void RecordExcluded();
   void Do(const LaunchMachine::Order& order);
   void Submit(const NodeJob& job);
   void Stop(const NodeJob& job);
@@ -102,6 +108,7 @@ class NodePool {
   Support support_;
   Records records_;
   LaunchMachine machine_;
+  std::map<std::string, std::string> recorded_excluded_;
   double now_ = 0;
   double ends_told_at_ = 0;  // when the fleet was last told of all hosts' ends
   int telling_ = 0;          // calls of Launcher::Stop under way

@@ -9,16 +9,17 @@
 namespace evald {
 namespace {
 
-std::vector<NodePool::Earlier> EarlierJobs(Database& database, const std::string& launcher) {
-  std::vector<NodePool::Earlier> jobs;
+NodePool::Earlier EarlierOf(Database& database, const std::string& launcher) {
+  NodePool::Earlier earlier;
+  earlier.excluded = node_job_store::Excluded(database, launcher);
   for (const NodeJobRow& row : node_job_store::List(database, launcher)) {
     try {
-      jobs.push_back({DecodeNodeJob(row.record), row.token_hash});
+      earlier.jobs.push_back({DecodeNodeJob(row.record), row.token_hash});
     } catch (const Error& e) {  // its agent's token is not known any more, so it ends by itself
       log::Error("launcher '{}', job {}: {}", launcher, row.number, e.what());
     }
   }
-  return jobs;
+  return earlier;
 }
 
 }  // namespace
@@ -50,9 +51,14 @@ void Service::MakePools(std::vector<LauncherMaker> makers) {
         node_job_store::Remove(store.database(), name, number);
       });
     };
+    records.exclude = [this, name](const node_job_store::ExcludedNodes& nodes) {
+      database_->Post([name, nodes](RunStore& store) {
+        node_job_store::SaveExcluded(store.database(), name, nodes);
+      });
+    };
     pools_.push_back(std::make_unique<NodePool>(
         std::move(maker.options), NodePool::Support{&loop_, fleet_.get(), hub_.get(), &job_tokens_},
-        std::move(records), EarlierJobs(*reader_, name)));
+        std::move(records), EarlierOf(*reader_, name)));
   }
 }
 

@@ -9,8 +9,9 @@
 
 namespace evald {
 
-/// The device seconds that runs were expected to take when they were planned. A run that still waits
-/// has no plan: the newest run that evaluated alike (WorkloadOf) says what it may take. A plain value.
+/// The device seconds that runs were expected to take when they were planned. A run that still
+/// waits has no plan: the newest run that evaluated alike (WorkloadOf) says what it may take. A
+/// plain value.
 class Workloads {
  public:
   /// A run at work has open work of this many device seconds. The most that was seen of the run
@@ -35,8 +36,8 @@ class Workloads {
 };
 
 /// A hash of all in a run's configuration that its work depends on, but for the checkpoint: of the
-/// checkpoint only the folder counts in which it lies. So the checkpoints of a training run have the
-/// same workload.
+/// checkpoint only the folder counts in which it lies. So the checkpoints of a training run have
+/// the same workload.
 std::string WorkloadOf(const EvalConfig& config);
 
 }  // namespace evald

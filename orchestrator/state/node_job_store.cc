@@ -37,4 +37,23 @@ std::vector<NodeJobRow> List(Database& database, const std::string& launcher) {
   return rows;
 }
 
+void SaveExcluded(Database& database, const std::string& launcher, const ExcludedNodes& nodes) {
+  database.Prepare("DELETE FROM excluded_nodes WHERE launcher = ?").Bind(launcher).Run();
+  for (const auto& [node, why] : nodes) {
+    database.Prepare("INSERT INTO excluded_nodes (launcher, node, why) VALUES (?, ?, ?)")
+        .Bind(launcher)
+        .Bind(node)
+        .Bind(why)
+        .Run();
+  }
+}
+
+ExcludedNodes Excluded(Database& database, const std::string& launcher) {
+  Statement list = database.Prepare("SELECT node, why FROM excluded_nodes WHERE launcher = ?");
+  list.Bind(launcher);
+  ExcludedNodes nodes;
+  while (list.Step()) nodes.emplace(list.Text(0), list.Text(1));
+  return nodes;
+}
+
 }  // namespace evald::node_job_store

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,12 @@ void Save(Database& database, const NodeJobRow& row);
 void Remove(Database& database, const std::string& launcher, int64_t number);
 /// The jobs of a launcher, by number.
 std::vector<NodeJobRow> List(Database& database, const std::string& launcher);
+
+/// Why each node is excluded that a launcher is not to use, by its name.
+using ExcludedNodes = std::map<std::string, std::string>;
+/// Replaces those that are recorded.
+void SaveExcluded(Database& database, const std::string& launcher, const ExcludedNodes& nodes);
+ExcludedNodes Excluded(Database& database, const std::string& launcher);
 
 }  // namespace node_job_store
 }  // namespace evald

@@ -10,7 +10,7 @@
 namespace evald {
 namespace {
 
-constexpr int64_t kSchemaVersion = 6;
+constexpr int64_t kSchemaVersion = 7;
 
 // The statements of version n bring a database from version n - 1. They never change once released.
 constexpr const char* kVersion1 = R"sql(
@@ -151,8 +151,17 @@ CREATE TABLE node_jobs (             -- of launchers
 ) WITHOUT ROWID;
 )sql";
 
-constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2, kVersion3,
-                                                   kVersion4, kVersion5, kVersion6};
+constexpr const char* kVersion7 = R"sql(
+CREATE TABLE excluded_nodes (        -- of launchers
+  launcher TEXT NOT NULL,
+  node TEXT NOT NULL,
+  why TEXT NOT NULL,
+  PRIMARY KEY (launcher, node)
+) WITHOUT ROWID;
+)sql";
+
+constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2, kVersion3, kVersion4,
+                                                   kVersion5, kVersion6, kVersion7};
 
 // "<table>.<column>" of all tables, and all references between tables.
 std::set<std::string> Columns(Database& database) {

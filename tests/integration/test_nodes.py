@@ -254,6 +254,11 @@ exec {self.binaries}/evald "$@"
         self.assertEqual(json.loads(self.shown("nodes", "--json"))["launchers"][0]["excluded"][0]["node"], "n1")
         refused = self.evald("nodes", "release", "n2", "--server", self.url)
         self.assertEqual((refused.returncode, "no launcher excludes node 'n2'" in refused.stderr), (2, True), refused.stderr)
+        # A service that is killed has it on record.
+        said = self.launcher()["excluded"]
+        self.kill()
+        self.serve({"retry": "1s", "evald": str(program)})
+        self.assertEqual(self.launcher()["excluded"], said)
         # Released, and mended, the node is used by the job that waits.
         job = waiting()["job"]
         broken.unlink()

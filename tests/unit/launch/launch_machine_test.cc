@@ -179,7 +179,7 @@ TEST_F(LaunchStory, AfterARestartTheRecordedJobsAreTheOnlyOnes) {
   Accept(1, "71");
   const std::vector<NodeJob> records = {Record(1), Record(2)};  // 2: killed while it was submitted
   Begin();
-  machine_->Restored(records, now_);
+  machine_->Restored(records, {}, now_);
   EXPECT_THAT(Tick(kMuch), ElementsAre("list"));
   List({Runs(1, "71"), Runs(2, "72")});
   EXPECT_THAT(Tick(kMuch), IsEmpty());

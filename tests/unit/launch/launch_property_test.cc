@@ -81,8 +81,9 @@ class World {
   void Restart() {
     std::vector<NodeJob> records;
     for (const auto& [number, record] : saved_) records.push_back(record);
+    const std::map<std::string, std::string> excluded = machine_.excluded();
     machine_ = LaunchMachine(Limits());
-    machine_.Restored(records, now_);
+    machine_.Restored(records, excluded, now_);
   }
 
   void Carry() {

@@ -27,6 +27,20 @@ TEST(NodeJobStore, KeepsJobsByLauncher) {
   EXPECT_EQ(node_job_store::List(database, "other").size(), 1U);
 }
 
+TEST(NodeJobStore, KeepsTheExcludedNodesOfEachLauncher) {
+  const TemporaryFolder folder;
+  RunStore store(folder.path());
+  Database& database = store.database();
+  EXPECT_TRUE(node_job_store::Excluded(database, "slurm").empty());
+  const node_job_store::ExcludedNodes two = {{"n1", "no agent came"}, {"n2", "no GPUs"}};
+  node_job_store::SaveExcluded(database, "slurm", two);
+  node_job_store::SaveExcluded(database, "other", {{"n1", "another's"}});
+  EXPECT_EQ(node_job_store::Excluded(database, "slurm"), two);
+  node_job_store::SaveExcluded(database, "slurm", {{"n2", "no GPUs"}});
+  EXPECT_EQ(node_job_store::Excluded(database, "slurm").size(), 1U);
+  EXPECT_EQ(node_job_store::Excluded(database, "other").at("n1"), "another's");
+}
+
 TEST(NodeJobStore, EachDatabaseHasAnIdentityThatStays) {
   const TemporaryFolder one, other;
   const std::string identity = node_job_store::Identity(RunStore(one.path()).database());
