@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
+#include "base/cores.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/names.h"
@@ -68,7 +68,7 @@ struct ReadYaml {
 // The files with those that they include, in their order. Reading and parsing take most of the time
 // that a large folder needs, so that several threads share them.
 std::vector<ReadYaml> ReadAll(const std::vector<std::string>& files, const ReadRoots& roots) {
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const auto cores = UsableCores();
   const auto most = static_cast<int>(files.size() / kFilesPerThread);
   const int threads = std::clamp(std::min(cores, most), 1, kThreadsMax);
   std::vector<ReadYaml> read(files.size());

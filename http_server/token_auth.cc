@@ -107,7 +107,7 @@ void TokenAuth::AddHash(std::string name, Role role, std::string_view hex) {
   entries_.push_back({{std::move(name), role}, *hash});
 }
 
-TokenAuth TokenAuth::FromFile(const std::filesystem::path& file) {
+TokenAuth TokenAuth::FromFile(const std::filesystem::path& file, std::string_view reserved) {
   RequirePrivate(file);
   TokenAuth auth;
   int number = 0;
@@ -124,6 +124,11 @@ TokenAuth TokenAuth::FromFile(const std::filesystem::path& file) {
       if (!hash.starts_with(kPrefix)) {
         throw Error(ErrorKind::kUsage, "expected a hash, not a token",
                     "hash it with: printf %s \"$TOKEN\" | sha256sum");
+      }
+      if (!reserved.empty() && name.starts_with(reserved)) {
+        throw Error(ErrorKind::kUsage,
+                    fmt::format("'{}': names that begin with '{}' are evald's own", name, reserved),
+                    "give the token another name");
       }
       auth.AddHash(name, ParseRole(role), std::string_view(hash).substr(kPrefix.size()));
     } catch (Error& e) {

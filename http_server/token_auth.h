@@ -47,8 +47,8 @@ class TokenAuth {
 
   /// Reads a file of lines "<name> <read|submit|admin|worker> sha256:<hex>". Skips blank lines and
   /// lines that begin with "#". Throws Error(kUsage) naming file and line, also if others than its
-  /// owner may write to the file.
-  static TokenAuth FromFile(const std::filesystem::path& file);
+  /// owner may write to the file. Names that begin with `reserved` are refused, unless it is "".
+  static TokenAuth FromFile(const std::filesystem::path& file, std::string_view reserved = "");
 
   /// Tokens that come and go while a server serves: `find` tells the holder of a token with this
   /// hash. Any thread may call `find`, which takes the same time whichever hash matches.

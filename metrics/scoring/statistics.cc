@@ -6,6 +6,7 @@
 #include <limits>
 #include <thread>
 
+#include "base/cores.h"
 #include "evald/error.h"
 #include "python/numpy.h"
 #include "python/random.h"
@@ -60,8 +61,7 @@ double BootstrapStderr(const std::function<double(const std::vector<size_t>&)>& 
     }
   };
   const unsigned helpers =
-      std::min(std::max(1U, std::thread::hardware_concurrency()), static_cast<unsigned>(chunks)) -
-      1;
+      std::min(static_cast<unsigned>(UsableCores()), static_cast<unsigned>(chunks)) - 1;
   {
     std::vector<std::jthread> threads;
     for (unsigned i = 0; i < helpers; ++i) threads.emplace_back(work);

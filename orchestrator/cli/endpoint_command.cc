@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 
+#include "base/cores.h"
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "engines/engines.h"
@@ -72,7 +72,7 @@ void Require(const EndpointFlags& flags) {
 // The command line of the worker program that this process becomes.
 std::vector<std::string> CommandLineOf(const Common& common, const EndpointFlags& flags,
                                        const std::string& device, const std::string& program) {
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = UsableCores();
   std::vector<std::string> line = {program,
                                    "--endpoint",
                                    flags.checkpoint,

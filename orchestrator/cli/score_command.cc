@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <thread>
 
+#include "base/cores.h"
 #include "base/names.h"
 #include "base/own_folder.h"
 #include "base/print.h"
@@ -95,9 +95,7 @@ EvalConfig ConfigFor(const ScoreFlags& flags, const fs::path& scratch) {
   config.workers.count = 1;
   config.workers.threads = 1;
   config.workers.threads_given = true;
-  config.metrics.processes =
-      flags.processes > 0 ? flags.processes
-                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  config.metrics.processes = flags.processes > 0 ? flags.processes : UsableCores();
   config.metrics.sandbox.unsafe = flags.unsafe;
   config.staging.root = scratch / "staging";
   config.output_dir = flags.output.empty() ? scratch / "runs" : fs::absolute(flags.output);

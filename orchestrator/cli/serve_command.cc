@@ -17,6 +17,7 @@
 #include "orchestrator/config/serve_config.h"
 #include "orchestrator/config/worker_devices.h"
 #include "orchestrator/devices/device_choice.h"
+#include "orchestrator/fleet/job_holder.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/service/watches.h"
 #include "orchestrator/web/web_assets.h"
@@ -67,7 +68,7 @@ std::unique_ptr<AgentDoor> OpenDoor(const ServeConfig& config, Service* service)
   options.address = config.agent_address;
   options.port = config.agent_port;
   options.host = config.agent_host;
-  if (!config.tokens.empty()) options.tokens = http::TokenAuth::FromFile(config.tokens);
+  if (!config.tokens.empty()) options.tokens = http::TokenAuth::FromFile(config.tokens, kJobHolder);
   options.job_tokens = &service->job_tokens();
   options.loop = service->loop();
   options.hub = service->agents();
@@ -97,7 +98,8 @@ ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
   options.http.hosts = config.hosts;
   options.log_dir = config.state_dir / "logs";
   options.submit_priority_max = config.submit_priority_max;
-  if (!config.tokens.empty()) options.http.tokens = http::TokenAuth::FromFile(config.tokens);
+  if (!config.tokens.empty())
+    options.http.tokens = http::TokenAuth::FromFile(config.tokens, kJobHolder);
   for (const ServeWebhook& hook : config.webhooks) {
     const char* secret = hook.secret_env.empty() ? nullptr : std::getenv(hook.secret_env.c_str());
     if (!hook.secret_env.empty() && secret == nullptr) {

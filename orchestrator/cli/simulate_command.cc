@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/report/progress.h"
@@ -60,7 +60,7 @@ Scenario MakeScenario(const SimulateFlags& flags, const SimPreset& preset) {
   for (const std::string& policy : scenario.policies) MakePolicy(policy);
   scenario.shuffle = !flags.file_order;
   scenario.keep_spans = flags.gantt.empty() && flags.trace.empty() ? 0 : 1;
-  scenario.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  scenario.threads = UsableCores();
   return scenario;
 }
 

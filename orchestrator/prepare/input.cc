@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
+#include "base/cores.h"
 #include "base/jsonl.h"
 #include "engines/engines.h"
 #include "evald/error.h"
@@ -85,7 +85,7 @@ PromptsConfig PromptsFromJson(const Json& json) {
           Field<Json>(json, "template_arguments", kInputName)};
 }
 
-int Processors() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+int Processors() { return UsableCores(); }
 
 Json JudgeToJson(const JudgeRequest& request) {
   return {{"policy", ToJsonWithPlaces(request.policy)},

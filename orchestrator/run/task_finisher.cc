@@ -9,8 +9,8 @@
 #include <map>
 #include <memory>
 #include <numeric>
-#include <thread>
 
+#include "base/cores.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/aggregate.h"
@@ -127,8 +127,7 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Gathere
     return generations[task.generation_of.at(at)].Bytes(document) +
            scores[task.score_of.at(at)].Bytes(document);
   };
-  std::string hash = WriteSamples(task.samples, task.definition, prepared, source,
-                                  static_cast<int>(std::thread::hardware_concurrency()));
+  std::string hash = WriteSamples(task.samples, task.definition, prepared, source, UsableCores());
   out->undefined = std::count(undefined.begin(), undefined.end(), 1);
   out->texts = std::accumulate(texts.begin(), texts.end(), int64_t{0});
   out->truncated = std::accumulate(truncated.begin(), truncated.end(), int64_t{0});

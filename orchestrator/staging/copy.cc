@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/cores.h"
 #include "base/hash.h"
 #include "evald/error.h"
 #include "orchestrator/staging/chunk_reader.h"
@@ -205,9 +206,7 @@ CopyResult Copier::Run() {
 
 }  // namespace
 
-int DefaultCopyThreads() {
-  return std::clamp(2 * static_cast<int>(std::thread::hardware_concurrency()), 8, 16);
-}
+int DefaultCopyThreads() { return std::clamp(2 * UsableCores(), 8, 16); }
 
 void ThrowIfCancelled(const std::atomic<bool>* cancel) {
   if (cancel != nullptr && *cancel) {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <thread>
 
+#include "base/cores.h"
 #include "base/cpu_name.h"
 #include "base/memory_limits.h"
 #include "worker/native/cpu.h"
@@ -29,7 +29,7 @@ constexpr int64_t kBatchMicros = 4'000'000;
 // for the next staging and for metrics.
 uint64_t DefaultCacheBytes(int threads) {
   const auto available = static_cast<double>(AvailableMemory());
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = UsableCores();
   const auto share =
       static_cast<uint64_t>(available * kCacheShare * std::min(threads, cores) / cores);
   return share > 0 ? share : kCacheBytes;

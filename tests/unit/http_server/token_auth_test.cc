@@ -39,6 +39,14 @@ TEST_F(TokenFile, KnowsWhoHoldsAToken) {
   EXPECT_FALSE(auth.Check(""));
 }
 
+TEST_F(TokenFile, NamesOfItsOwnAreRefused) {
+  const std::string line = "job:slurm-1 worker sha256:" + Sha256Hex("a-long-token") + "\n";
+  EXPECT_EQ(Complaint(line), "");
+  const auto reserved = [&] { TokenAuth::FromFile(path_, "job:"); };
+  EXPECT_THAT(CaughtText(reserved, ErrorKind::kUsage),
+              ::testing::HasSubstr(":1: 'job:slurm-1': names that begin with 'job:'"));
+}
+
 TEST_F(TokenFile, ComplaintsNameFileLineAndRemedy) {
   EXPECT_THAT(Complaint("a read sha256:12\n"), ::testing::HasSubstr(":1: "));
   EXPECT_THAT(Complaint("\na raed sha256:" + Sha256Hex("x")),
