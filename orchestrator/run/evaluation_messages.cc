@@ -73,8 +73,8 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
     generated_at_plan_ += done.salvaged * (done.end - done.first) / done.requests;
   // Later attempts, and tasks of which no earlier life left a part, salvage work of this life.
   if (done.attempt == 1 && left_parts_.contains(done.task)) earlier_.requests += done.salvaged;
-  // Salvaged documents took no time now, so the slice's time measures nothing.
-  const bool whole = done.attempt == 1 && !backup && machine_.fresh(task->second);
+  // Salvaged requests took no time now, so the slice's time measures nothing.
+  const bool whole = done.attempt == 1 && !backup && done.salvaged == 0;
   if (whole) {
     const int64_t documents = done.end - done.first;
     const double device_s = std::min(done.device_seconds, most_s),

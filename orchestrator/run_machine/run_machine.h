@@ -287,8 +287,6 @@ class RunMachine {
   int64_t salvaged_under_way() const;
   int64_t scored(size_t task) const;
   bool task_finished(size_t task) const { return scored(task) == specs_.at(task).documents; }
-  /// Whether there is no file of an earlier process to salvage from for the task.
-  bool fresh(size_t task) const { return tasks_.at(task).salvage.empty(); }
   /// Whether there is a trial to lease.
   bool has_trials() const { return work_.documents() > 0 || trials_table_.queued() > 0; }
   /// Expected device seconds of the open documents.

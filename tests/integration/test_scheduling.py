@@ -30,6 +30,20 @@ class Scheduling(EvaldCase):
         self.assertAlmostEqual(second["sums"]["expected_device_s"], first["sums"]["device_s"], delta=1e-6)
         self.assertGreater(second["choice"]["score_s"], 0)
 
+    def test_a_resumed_run_measures_what_it_computes_itself(self):
+        """Otherwise it would be planned by a guess to its end, and give the next run nothing to plan from."""
+        self.make_suite(sums=400)
+        config = self.write_config(tasks=["sums"], engine={"name": "emulated", "delay_ms": 40, "concurrency": 2})
+        process = self.start("run", config, "--quiet")
+        half_done = lambda: any(path.read_text().count("\n") > 3 for path in self.folder.glob("runs/*/generations/*/*.part"))
+        self.wait_for("a slice that is half done", half_done)
+        process.kill()
+        process.communicate()
+        self.run_done(config, "--resume")
+        sums = self.costs(self.only_run())["tasks"]["sums"]
+        self.assertGreater(sums["documents"], 100)
+        self.assertAlmostEqual(sums["device_s"] / sums["documents"], 0.02, delta=0.01)
+
     def test_priors_go_from_one_database_to_another(self):
         self.make_suite()
         self.run_done(self.write_config(engine=self.ENGINE))
