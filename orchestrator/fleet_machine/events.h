@@ -93,6 +93,7 @@ struct ProcessEnd {
   std::string how;          ///< "killed by signal 9"
   bool could_start = true;  ///< false: no process was ever started
   bool usage = false;       ///< its exit status says that its command line is unusable
+  bool with_agent = false;  ///< the agent of its host has ended, and all its processes
 };
 
 /// The answers of runs to questions, and one message that a run sends unasked.

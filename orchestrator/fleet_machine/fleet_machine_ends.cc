@@ -125,7 +125,10 @@ void FleetMachine::WorkerEnded(size_t index, const ProcessEnd& end, bool by_itse
     Push(order::TellSetAside{slot.host, slot.device, failed});
   }
   TakeTrialsBack(slot);
-  Push(order::TellWorkerLost{slot.id, why, blame.at_fault});
+  const Suspect suspect = end.with_agent   ? Suspect::kHost
+                          : blame.at_fault ? Suspect::kHolder
+                                           : Suspect::kItem;
+  Push(order::TellWorkerLost{slot.id, why, suspect});
   for (auto& [number, run] : runs_) run.nothing_for.erase(index);
   Move(index, WorkerEvent::kEnd);
   if (closed_) return;
@@ -161,8 +164,8 @@ void FleetMachine::MetricProcessEnded(size_t index, const ProcessEnd& end, int64
   if (!slot.has_process()) return Ignore(slot.id, "its end", Name(slot.state));
   last_metric_process_end_ = slot.id + ": " + (slot.cause.empty() ? end.how : slot.cause);
   TakeAllJobsBack(slot);
-  Push(order::TellMetricProcessLost{slot.id,
-                                    fmt::format("metric process {}: {}", slot.id, end.how)});
+  Push(order::TellMetricProcessLost{slot.id, fmt::format("metric process {}: {}", slot.id, end.how),
+                                    end.with_agent ? Suspect::kHost : Suspect::kItem});
   scoring_.End(slot.id, now);
   slot.job_of = 0;
   const bool excused = std::exchange(slot.excused, false) || Ending(slot.host);

@@ -13,6 +13,8 @@ namespace {
 // So long do runs wait for the GPU of another host that says that it is not free
 constexpr int64_t kClaimMicros = 120'000'000;
 
+ProcessEnd LostWithAgent() { return {.how = "lost with its agent", .with_agent = true}; }
+
 void InsertSorted(size_t index, std::vector<size_t>* sorted) {
   sorted->insert(std::upper_bound(sorted->begin(), sorted->end(), index), index);
 }
@@ -159,14 +161,14 @@ void FleetMachine::Missing(Host* host, const std::set<std::string>& there, int64
     if (slot.device.empty() && there.count(slot.id) > 0)
       Push(order::Kill{slot.id, "its host no longer has its device"});
     if (slot.has_process() && (slot.device.empty() || there.count(slot.id) == 0)) {
-      WorkerEnded(i, {"lost with its agent"}, false, now);
+      WorkerEnded(i, LostWithAgent(), false, now);
     }
     if (!slot.device.empty() && slot.state() == WorkerState::kAbsent) Move(i, WorkerEvent::kHosted);
   }
   for (const size_t i : host->metric_processes) {
     MetricProcessSlot& slot = metric_processes_[i];
     if (slot.has_process() && there.count(slot.id) == 0)
-      MetricProcessEnded(i, {"lost with its agent"}, now);
+      MetricProcessEnded(i, LostWithAgent(), now);
     if (slot.state == MetricProcessState::kAbsent) MoveMetricProcess(i, MetricProcessState::kIdle);
   }
 }
@@ -197,8 +199,8 @@ void FleetMachine::HostReady(const std::string& name, const std::vector<AdoptedP
 void FleetMachine::Adopt(size_t index, const AdoptedProcess& process, int64_t now) {
   WorkerSlot& slot = workers_[index];
   if (slot.has_process()) {
-    Push(order::TellWorkerLost{
-        slot.id, "worker " + slot.id + ": replaced by another process of its host", false});
+    Push(order::TellWorkerLost{slot.id,
+                               "worker " + slot.id + ": replaced by another process of its host"});
     Move(index, WorkerEvent::kEnd);
   }
   if (!Move(index, WorkerEvent::kStart))
@@ -299,7 +301,7 @@ void FleetMachine::Retire(const std::string& name, int64_t now) {
     WorkerSlot& slot = workers_[i];
     if (slot.state() == WorkerState::kAbsent) continue;
     TakeTrialsBack(slot);
-    Push(order::TellWorkerLost{slot.id, slot.id + ": its host has left", false});
+    Push(order::TellWorkerLost{slot.id, slot.id + ": its host has left", Suspect::kHost});
     Move(i, WorkerEvent::kRetire);
     slot.restarts = 0;
   }
@@ -307,7 +309,7 @@ void FleetMachine::Retire(const std::string& name, int64_t now) {
     MetricProcessSlot& slot = metric_processes_[i];
     if (slot.state == MetricProcessState::kAbsent) continue;
     TakeAllJobsBack(slot);
-    Push(order::TellMetricProcessLost{slot.id, slot.id + ": its host has left"});
+    Push(order::TellMetricProcessLost{slot.id, slot.id + ": its host has left", Suspect::kHost});
     MoveMetricProcess(i, MetricProcessState::kAbsent);
     scoring_.End(slot.id, now);
     slot.restarts = 0;

@@ -247,7 +247,8 @@ void FleetMachine::Hung(const std::string& id, const std::string& why, int64_t n
     return KillHung(id, why);
   if (metric_process) {
     TakeAllJobsBack(metric_processes_[index]);
-    Push(order::TellMetricProcessLost{id, id + ": its host has been away for too long"});
+    Push(order::TellMetricProcessLost{id, id + ": its host has been away for too long",
+                                      Suspect::kHost});
   } else {
     Abandon(index);
   }
@@ -269,7 +270,8 @@ void FleetMachine::Abandon(size_t index) {
   ++revision_;
   TakeTrialsBack(slot);
   for (const HeldTrial& held : std::exchange(slot.held, {})) Push(order::Revoke{slot.id, held});
-  Push(order::TellWorkerLost{slot.id, slot.id + ": its host has been away for too long", false});
+  Push(order::TellWorkerLost{slot.id, slot.id + ": its host has been away for too long",
+                             Suspect::kHost});
 }
 
 // A pause has ended, or the patience with a process.

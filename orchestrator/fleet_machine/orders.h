@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "orchestrator/fleet_machine/run_view.h"
+#include "orchestrator/schedule/lease_table.h"
 
 /// The orders of the fleet machine. The executor carries them out one by one, in their order. If an
 /// order causes an event (a run's answer, a changed run, a process that cannot be started), the
@@ -111,11 +112,12 @@ struct TellRefused {
 struct TellWorkerLost {  ///< to all runs
   std::string worker;
   std::string why;
-  bool at_fault = false;  ///< the worker's device may be the cause (LeaseTable::Lose)
+  Suspect suspect = Suspect::kItem;
 };
 struct TellMetricProcessLost {  ///< to all runs
   std::string metric_process;
   std::string why;
+  Suspect suspect = Suspect::kItem;
 };
 struct TellSetAside {  ///< to all runs: nothing is computed on the device any more
   std::string host, device;

@@ -288,12 +288,12 @@ void Evaluation::On(const order::TellVain& vain) {
 
 void Evaluation::On(const order::TellWorkerLost& lost) {
   pulls_.erase(lost.worker);
-  machine_.WorkerLost(processes_.Of(lost.worker), lost.why, lost.at_fault);
+  machine_.WorkerLost(processes_.Of(lost.worker), lost.why, lost.suspect);
   CheckEnd();
 }
 
 void Evaluation::On(const order::TellMetricProcessLost& lost) {
-  machine_.MetricProcessLost(processes_.Of(lost.metric_process), lost.why);
+  machine_.MetricProcessLost(processes_.Of(lost.metric_process), lost.why, lost.suspect);
   CheckEnd();
 }
 

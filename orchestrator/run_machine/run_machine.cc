@@ -219,8 +219,9 @@ void RunMachine::ScoresLost(const MetricJob& job) {
   AddJob(job.task, job.documents, job.generations, job.trial, job.attempt);
 }
 
-void RunMachine::MetricProcessLost(Holder metric_process, const std::string& cause) {
-  jobs_table_.Lose(metric_process, cause);
+void RunMachine::MetricProcessLost(Holder metric_process, const std::string& cause,
+                                   Suspect suspect) {
+  jobs_table_.Lose(metric_process, cause, suspect);
   QueueJudged();
 }
 

@@ -228,8 +228,8 @@ class RunMachine {
   /// requests. Corrects the estimate.
   void Measured(Holder worker, size_t task, int64_t documents, double device_s, double longest_s);
   void WorkerHeard(Holder worker, int64_t now) { trials_table_.Heard(worker, now); }
-  /// `at_fault`: see LeaseTable::Lose.
-  void WorkerLost(Holder worker, const std::string& cause, bool at_fault = false);
+  /// `suspect`: see LeaseTable::Lose.
+  void WorkerLost(Holder worker, const std::string& cause, Suspect suspect = Suspect::kItem);
 
   /// The generations of these documents are durable in `file`. Queues their scoring.
   void GenerationsCommitted(size_t task, const std::vector<int64_t>& documents,
@@ -268,7 +268,8 @@ class RunMachine {
   void MetricProcessHeard(Holder metric_process, int64_t now) {
     jobs_table_.Heard(metric_process, now);
   }
-  void MetricProcessLost(Holder metric_process, const std::string& cause);
+  void MetricProcessLost(Holder metric_process, const std::string& cause,
+                         Suspect suspect = Suspect::kItem);
   /// The scores of these documents are durable.
   void ScoresCommitted(size_t task, const std::vector<int64_t>& documents);
 

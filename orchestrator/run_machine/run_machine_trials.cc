@@ -350,7 +350,7 @@ void RunMachine::Reopen(const SliceState& slice, const std::string& file) {
   work_.PutBack(slice.task, slice.documents);
 }
 
-void RunMachine::WorkerLost(Holder worker, const std::string& cause, bool at_fault) {
+void RunMachine::WorkerLost(Holder worker, const std::string& cause, Suspect suspect) {
   stealing_.Forget(DeviceOf(worker));
   backups_.Forget(DeviceOf(worker));
   for (const Grant& grant : trials_table_.HeldBy(worker)) {
@@ -362,7 +362,7 @@ void RunMachine::WorkerLost(Holder worker, const std::string& cause, bool at_fau
       EndBackup(grant.item, grant.attempt);
     }
   }
-  for (const Grant& grant : trials_table_.Lose(worker, cause, at_fault))
+  for (const Grant& grant : trials_table_.Lose(worker, cause, suspect))
     KeepPartsOf(grant.item, grant.attempt);
   std::erase_if(revoked_, [&](const RevokeOrder& order) { return order.worker == worker; });
 }

@@ -133,10 +133,12 @@ void LeaseTable::GoBack(int64_t id) {
 
 // ---- holders
 
-// Whether this loss belongs to a failure that was already counted.
-bool LeaseTable::CountsAsOne(int64_t id, Holder holder, bool at_fault) {
-  if (!at_fault) return false;
+// Whether this loss is no failure of the item, or belongs to one that was already counted.
+bool LeaseTable::Excused(int64_t id, Holder holder, Suspect suspect) {
+  if (suspect == Suspect::kItem) return false;
   Item& item = items_.at(id);
+  if (suspect == Suspect::kHost)
+    return ++item.lost_with_hosts <= limits_.host_losses_max * (limits_.attempts_max - 1);
   if (item.failed_with != holder) {
     item.failed_with = holder;
     item.lost_with_it = 0;
@@ -145,13 +147,13 @@ bool LeaseTable::CountsAsOne(int64_t id, Holder holder, bool at_fault) {
   return item.lost_with_it > 1 && item.lost_with_it <= limits_.same_holder_max;
 }
 
-std::vector<Grant> LeaseTable::Lose(Holder holder, const std::string& cause, bool at_fault) {
+std::vector<Grant> LeaseTable::Lose(Holder holder, const std::string& cause, Suspect suspect) {
   std::vector<Grant> held = HeldBy(holder);
   std::sort(held.begin(), held.end(), [this](const Grant& a, const Grant& b) {
     return items_.at(a.item).grant > items_.at(b.item).grant;
   });
   for (const Grant& grant : held) {  // the oldest last, so that it goes first again
-    if (grant.item != held.back().item || CountsAsOne(grant.item, holder, at_fault)) {
+    if (grant.item != held.back().item || Excused(grant.item, holder, suspect)) {
       GoBack(grant.item);
     } else {
       EndAttempt(grant.item, cause, true);

@@ -22,6 +22,16 @@ struct LeaseLimits {
   /// device is set aside after as many failures. A device that is not set aside is probably sound,
   /// and the item is what fails.
   int same_holder_max = 3;
+  /// An item that is lost with its host has not failed, up to so many times for each failure that
+  /// it may have before the last. Beyond these, the item may be what brings hosts down.
+  int host_losses_max = 5;
+};
+
+/// What may have failed when a process was lost with what it held.
+enum class Suspect {
+  kItem,    ///< the item that it worked on
+  kHolder,  ///< the process itself, for example its device
+  kHost     ///< its host, or the agent there: all processes of the host were lost
 };
 
 /// A lease that was granted: work on `item`, fenced by `attempt` (from 1).
@@ -89,10 +99,11 @@ class LeaseTable {
   std::optional<std::pair<Holder, int>> Revoke(int64_t item);
 
   /// `holder` is gone: ends all its leases and returns them. The item that it held longest, and
-  /// most likely worked on, has failed; the others go back to the queue. `at_fault`: the holder
-  /// itself may be what failed, so the first same_holder_max losses in a row with it count as one
-  /// failure.
-  std::vector<Grant> Lose(Holder holder, const std::string& cause, bool at_fault = false);
+  /// most likely worked on, has failed, if the item may be what failed; the others go back to the
+  /// queue. Suspect::kHolder: the first same_holder_max losses in a row with it count as one
+  /// failure. Suspect::kHost: see host_losses_max.
+  std::vector<Grant> Lose(Holder holder, const std::string& cause,
+                          Suspect suspect = Suspect::kItem);
 
   /// Holders that have been silent for too long, with at least one lease each.
   std::vector<Holder> Silent(int64_t now) const;
@@ -125,9 +136,10 @@ class LeaseTable {
     int failures = 0;
     Holder failed_with = kNobody;  ///< the last holder that was at fault
     int lost_with_it = 0;          ///< losses in a row with that holder
-    Holder holder = kNobody;       ///< nobody: it is queued
-    int64_t grant = 0;             ///< the lease's number among all leases ever granted
-    int64_t since_us = 0;          ///< when it was given
+    int lost_with_hosts = 0;
+    Holder holder = kNobody;  ///< nobody: it is queued
+    int64_t grant = 0;        ///< the lease's number among all leases ever granted
+    int64_t since_us = 0;     ///< when it was given
   };
   struct Process {
     std::vector<int64_t> items;  ///< those that it holds, in ascending order
@@ -142,7 +154,7 @@ class LeaseTable {
   void EndAttempt(int64_t item, const std::string& cause, bool retry);
   void EndLease(int64_t id, Item* item);
   void GoBack(int64_t item);
-  bool CountsAsOne(int64_t item, Holder holder, bool at_fault);
+  bool Excused(int64_t item, Holder holder, Suspect suspect);
   Process& At(Holder holder);
   const Item* HeldItem(Holder holder, int64_t item) const;
 

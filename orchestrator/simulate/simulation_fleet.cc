@@ -152,7 +152,7 @@ void Simulation::Do(const order::Revoke& order) {
 }
 
 void Simulation::Do(const order::TellWorkerLost& order) {
-  run_.WorkerLost(static_cast<Holder>(DeviceOf(order.worker)), order.why, order.at_fault);
+  run_.WorkerLost(static_cast<Holder>(DeviceOf(order.worker)), order.why, order.suspect);
   came_back_ = true;
   TakeRevoked();
 }

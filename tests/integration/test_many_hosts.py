@@ -21,6 +21,8 @@ SEED = int(os.environ.get("EVALD_TEST_SEED", "0")) or random.randrange(1, 10**6)
 
 
 class ManyHosts(ServiceCase):
+    LOG = ()
+
     def start_host(self, number):
         root = self.folder / "hosts" / str(number)
         root.mkdir(parents=True, exist_ok=True)

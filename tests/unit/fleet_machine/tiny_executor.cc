@@ -278,17 +278,17 @@ struct TinyFleet::Carry {
     fleet->Changed(order.run);
   }
   void operator()(const order::TellWorkerLost& order) {
-    text =
-        fmt::format("lost {}: {}{}", order.worker, order.why, order.at_fault ? " (at fault)" : "");
+    text = fmt::format("lost {}: {}{}", order.worker, order.why,
+                       order.suspect == Suspect::kHolder ? " (at fault)" : "");
     if (order.why.ends_with("away for too long")) ++fleet->abandoned;
     for (auto& [number, run] : fleet->runs)
-      run.machine.WorkerLost(NumberOf(order.worker), order.why, order.at_fault);
+      run.machine.WorkerLost(NumberOf(order.worker), order.why, order.suspect);
     for (auto& [number, run] : fleet->runs) fleet->Changed(number);
   }
   void operator()(const order::TellMetricProcessLost& order) {
     text = fmt::format("lost {}: {}", order.metric_process, order.why);
     for (auto& [number, run] : fleet->runs)
-      run.machine.MetricProcessLost(NumberOf(order.metric_process), order.why);
+      run.machine.MetricProcessLost(NumberOf(order.metric_process), order.why, order.suspect);
     for (auto& [number, run] : fleet->runs) fleet->Changed(number);
   }
   void operator()(const order::TellSetAside& order) {

@@ -266,7 +266,7 @@ TEST(RunMachine, ATrialThatItsOnlyDeviceEndsOverIsMissingInTheEnd) {
       EXPECT_TRUE(machine.TrialDone("gpu"_p, lease->trial, lease->attempt));
     }
     if (!machine.trials().leased(poison.trial)) continue;
-    machine.WorkerLost("gpu"_p, "worker gpu: a kernel failed", true);
+    machine.WorkerLost("gpu"_p, "worker gpu: a kernel failed", Suspect::kHolder);
     ++losses;
   }
   EXPECT_EQ(losses, 5);

@@ -103,12 +103,12 @@ TEST(LeaseTable, WhatIsLostWithTheSameFaultyHolderFailsOnce) {
   table.Add(1, 0);
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(table.Lease("gpu"_p, 0)) << i;
-    table.Lose("gpu"_p, "a kernel failed", true);
+    table.Lose("gpu"_p, "a kernel failed", Suspect::kHolder);
   }
   for (const Holder holder : {"other"_p, "third"_p}) {
     ASSERT_TRUE(table.Lease(holder, 0)) << NameOf(holder);
     EXPECT_TRUE(table.given_up().empty());
-    table.Lose(holder, "a kernel failed", true);
+    table.Lose(holder, "a kernel failed", Suspect::kHolder);
   }
   ASSERT_EQ(table.given_up().size(), 1u) << "it fails wherever it goes";
 }
@@ -121,7 +121,7 @@ TEST(LeaseTable, WhatIsLostWithItsOnlyHolderAgainAndAgainIsGivenUp) {
   int losses = 0;
   while (table.Lease("gpu"_p, 0)) {
     ASSERT_LT(losses, 100) << "it is tried without end";
-    table.Lose("gpu"_p, "a kernel failed", true);
+    table.Lose("gpu"_p, "a kernel failed", Suspect::kHolder);
     ++losses;
     const int64_t other = 100 + losses;
     table.Add(other, other);
@@ -138,11 +138,34 @@ TEST(LeaseTable, AnotherHolderBeginsTheCountAnew) {
   table.Add(1, 0);
   for (const Holder holder : {"gpu"_p, "gpu"_p, "other"_p, "other"_p}) {
     ASSERT_TRUE(table.Lease(holder, 0));
-    table.Lose(holder, "a kernel failed", true);
+    table.Lose(holder, "a kernel failed", Suspect::kHolder);
     EXPECT_TRUE(table.given_up().empty());
   }
   ASSERT_TRUE(table.Lease("other"_p, 0));
-  table.Lose("other"_p, "a kernel failed", true);
+  table.Lose("other"_p, "a kernel failed", Suspect::kHolder);
+  EXPECT_EQ(table.given_up().size(), 1u);
+}
+
+// Hosts may be taken away at any time; a trial that brings hosts down must not bring all of them
+// down.
+TEST(LeaseTable, WhatIsLostWithItsHostFailsOnlyAfterManyLosses) {
+  LeaseTable table({.attempts_max = 3, .host_losses_max = 5});
+  table.Add(1, 0);
+  int losses = 0;
+  while (table.Lease("w"_p, 0)) {
+    ASSERT_LT(losses, 100) << "it is tried without end";
+    table.Lose("w"_p, "lost with its agent", Suspect::kHost);
+    ++losses;
+  }
+  EXPECT_EQ(losses, 13) << "ten losses, and three failures";
+  EXPECT_EQ(table.given_up().at(0).attempts, 13);
+}
+
+TEST(LeaseTable, WhatMayNotFailOnceIsNotTriedAgainOnAnotherHost) {
+  LeaseTable table({.attempts_max = 1});
+  table.Add(1, 0);
+  ASSERT_TRUE(table.Lease("w"_p, 0));
+  table.Lose("w"_p, "lost with its agent", Suspect::kHost);
   EXPECT_EQ(table.given_up().size(), 1u);
 }
 
