@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
@@ -125,7 +126,16 @@ CommandOption CommandOption::Positive() {
 }
 
 CommandOption CommandOption::NonNegative() {
-  option_->check(CLI::NonNegativeNumber);
+  option_->check(
+      CLI::Validator(  // CLI::NonNegativeNumber takes NaN, and says all digits of numbers
+          [](std::string& found) {
+            double value = -1;
+            const char* const end = found.data() + found.size();
+            const auto read = std::from_chars(found.data(), end, value);
+            const bool good = read.ec == std::errc() && read.ptr == end && value >= 0;
+            return good ? "" : fmt::format("found '{}', expected a number of at least 0", found);
+          },
+          "NONNEGATIVE"));
   return *this;
 }
 

@@ -107,6 +107,35 @@ void TokenAuth::AddHash(std::string name, Role role, std::string_view hex) {
   entries_.push_back({{std::move(name), role}, *hash});
 }
 
+// A line of a tokens file.
+void TokenAuth::AddLine(const std::string& line, std::string_view reserved) {
+  std::istringstream words(line);
+  std::string name, role, hash, more;
+  if (!(words >> name >> role >> hash) || (words >> more))
+    throw Error(ErrorKind::kUsage, "expected three words: name, role and sha256:<hash>");
+  constexpr std::string_view kPrefix = "sha256:";
+  if (!hash.starts_with(kPrefix)) {
+    throw Error(ErrorKind::kUsage, "expected a hash, not a token",
+                "hash it with: printf %s \"$TOKEN\" | sha256sum");
+  }
+  if (PrintableLine(name) != name) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("'{}': expected a name of printable characters", PrintableLine(name)));
+  }
+  if (!reserved.empty() && name.starts_with(reserved)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("'{}': names that begin with '{}' are evald's own", name, reserved),
+                "give the token another name");
+  }
+  AddHash(name, ParseRole(role), std::string_view(hash).substr(kPrefix.size()));
+  for (size_t i = 0; i + 1 < entries_.size(); ++i) {
+    if (entries_[i].hash != entries_.back().hash) continue;
+    throw Error(ErrorKind::kUsage,
+                fmt::format("'{}' has the same token as '{}'", name, entries_[i].principal.name),
+                "give each name a token of its own");
+  }
+}
+
 TokenAuth TokenAuth::FromFile(const std::filesystem::path& file, std::string_view reserved) {
   RequirePrivate(file);
   TokenAuth auth;
@@ -115,22 +144,7 @@ TokenAuth TokenAuth::FromFile(const std::filesystem::path& file, std::string_vie
     ++number;
     if (Trim(line).empty() || Trim(line).front() == '#') continue;
     try {
-      std::istringstream words(line);
-      std::string name, role, hash, more;
-      if (!(words >> name >> role >> hash) || (words >> more)) {
-        throw Error(ErrorKind::kUsage, "expected three words: name, role and sha256:<hash>");
-      }
-      constexpr std::string_view kPrefix = "sha256:";
-      if (!hash.starts_with(kPrefix)) {
-        throw Error(ErrorKind::kUsage, "expected a hash, not a token",
-                    "hash it with: printf %s \"$TOKEN\" | sha256sum");
-      }
-      if (!reserved.empty() && name.starts_with(reserved)) {
-        throw Error(ErrorKind::kUsage,
-                    fmt::format("'{}': names that begin with '{}' are evald's own", name, reserved),
-                    "give the token another name");
-      }
-      auth.AddHash(name, ParseRole(role), std::string_view(hash).substr(kPrefix.size()));
+      auth.AddLine(line, reserved);
     } catch (Error& e) {
       throw Error(ErrorKind::kUsage, fmt::format("{}:{}: {}", file.string(), number, e.message()),
                   e.remedy());

@@ -66,6 +66,8 @@ class TokenAuth {
     Principal principal;
     TokenHash hash;
   };
+  void AddLine(const std::string& line, std::string_view reserved);
+
   std::vector<Entry> entries_;
   Find changing_;
 };

@@ -11,6 +11,7 @@
 #include "base/file_hash.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/random_id.h"
 #include "evald/error.h"
 #include "http_server/request_parser.h"
 #include "http_server/target.h"
@@ -23,6 +24,20 @@ namespace {
 // A piece is the body of one request.
 constexpr uint64_t kPieceBytes = http::RequestLimits{}.body_bytes_max;
 constexpr const char* kNewSuffix = ".new";
+
+class RemoveFileAtEnd {
+ public:
+  explicit RemoveFileAtEnd(fs::path path) : path_(std::move(path)) {}
+  RemoveFileAtEnd(const RemoveFileAtEnd&) = delete;
+  RemoveFileAtEnd& operator=(const RemoveFileAtEnd&) = delete;
+  ~RemoveFileAtEnd() {
+    std::error_code not_there;
+    fs::remove(path_, not_there);
+  }
+
+ private:
+  fs::path path_;
+};
 
 // The name, if it may become a file's name here. Throws Error if not.
 std::string Checked(const std::string& name) {
@@ -54,10 +69,12 @@ Spool::Spool(fs::path folder, std::string instance)
   MakeDirectories(folder_ / "runs");
 }
 
-// Fetches under another name first: a file that has its own name is complete.
+// Fetches under a name of its own first: a file that has its name is complete, and two jobs may
+// fetch the same file at once.
 void Spool::Fetch(const std::string& url, const fs::path& target, std::optional<uint64_t> bytes,
                   const std::string& hash, FileClient* client) const {
-  const fs::path part = target.string() + kNewSuffix;
+  const fs::path part = fmt::format("{}.{}{}", target.string(), RandomId(2), kNewSuffix);
+  const RemoveFileAtEnd remove(part);
   {
     const UniqueFd fd(::open(part.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!fd) ThrowErrno(part, "open", errno);

@@ -19,10 +19,6 @@ namespace evald {
 ///     <folder>/runs/<run id>/generations/<task>/<trial>.<attempt>.jsonl
 ///     <folder>/runs/<run id>/scores/<task>/...
 ///
-///     <folder>/prepared/<key>/            as the orchestrator's
-///     <folder>/runs/<run id>/generations/<task>/<trial>.<attempt>.jsonl
-///     <folder>/runs/<run id>/scores/<task>/...
-///
 /// Paths in the orchestrator's messages are translated to these, and back. Any thread. Functions
 /// that fetch block and throw as FileClient does.
 class Spool {

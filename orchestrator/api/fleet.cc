@@ -59,6 +59,7 @@ void Announce(const Context& context, const RequestPtr& request, const Responder
 
 void ReleaseNode(const Context& context, const RequestPtr& request, const Responder& answer) {
   QueryReader(*request).Finish();
+  if (!request->body.empty()) BodyReader(request->body).Finish();
   const auto done = [answer](Answer<Json> result) {
     if (const Error* error = std::get_if<Error>(&result)) {
       http::Problem problem = http::ProblemFor(*error);
@@ -99,7 +100,7 @@ void AddFleetRoutes(http::Router* router, const Context* context) {
                [=](const RequestPtr& request, const Responder& answer) {
                  ReleaseNode(*context, request, answer);
                },
-               0});
+               8192});
   router->Add({"POST", "/v1/checkpoints", Role::kSubmit,
                [=](const RequestPtr& request, const Responder& answer) {
                  InTurn(*context, request, answer, [=] { Announce(*context, request, answer); });

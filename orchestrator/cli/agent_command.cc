@@ -66,9 +66,10 @@ std::vector<std::string> DevicesOf(const Common& common, const AgentFlags& flags
 // What the launcher of this agent says, if there is one. Programs that this process starts do not
 // see it.
 std::optional<protocol::AgentJoin> TakeJoin(const AgentFlags& flags) {
-  const char* text = std::getenv(protocol::kJoinVariable);
+  char* text = std::getenv(protocol::kJoinVariable);
   if (text == nullptr) return std::nullopt;
   const std::string said = text;
+  ::explicit_bzero(text, said.size());  // /proc/<pid>/environ shows these bytes
   ::unsetenv(protocol::kJoinVariable);
   if (!flags.server.empty() || !flags.socket.empty()) return std::nullopt;
   protocol::AgentJoin join = protocol::DecodeJoin(said);

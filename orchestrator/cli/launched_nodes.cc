@@ -28,10 +28,10 @@ constexpr double kStepGrace_s = 20;  // for agents to end by themselves
 
 // The arguments that give agents what an eval.yaml says of workers and metric processes.
 std::vector<std::string> AgentArgumentsOf(const EvalConfig& config) {
-  std::vector<std::string> arguments = {"--devices",   Join(config.workers.devices, ","),
-                                        "--sandbox",   ToJson(config.metrics.sandbox).dump(),
-                                        "--task-code", ToJson(config.task_code).dump(),
+  std::vector<std::string> arguments = {"--devices", Join(config.workers.devices, ","),
                                         "--log-level", "info"};
+  const std::vector<std::string> code = CodeOptions(config.metrics, config.task_code);
+  arguments.insert(arguments.end(), code.begin(), code.end());
   const auto add = [&](bool wanted, const char* option, int value) {
     if (wanted) arguments.insert(arguments.end(), {option, std::to_string(value)});
   };
@@ -135,8 +135,9 @@ class AllocatedNodes : public RunNodes {
     door_ = OpenRunDoor(support);
     log_ = support.folder / "logs" / "agents.log";
     const std::string host = "slurm-" + allocation_.job;
-    const std::string join = protocol::EncodeJoin(
-        {door_->url(), support.tokens->Make(host), door_->authority(), host, kLinger_s});
+    const std::string join =
+        protocol::EncodeJoin({door_->url(), support.tokens->Make(host, 0, allocation_.nodes),
+                              door_->authority(), host, kLinger_s});
     step_.emplace(StepOf(allocation_, evald_, agent_, log_), join);
   }
 
@@ -188,13 +189,7 @@ class AllocatedNodes : public RunNodes {
 
 LauncherConfig WithAgentArguments(const EvalConfig& config) {
   LauncherConfig launcher = *config.launcher;
-  std::vector<std::string> agent = launcher.agent;
-  const std::vector<std::string> ours = AgentArgumentsOf(config);
-  for (size_t i = 0; i + 1 < ours.size(); i += 2) {  // pairs; the launcher's own go first
-    if (std::find(launcher.agent.begin(), launcher.agent.end(), ours[i]) == launcher.agent.end())
-      agent.insert(agent.end(), {ours[i], ours[i + 1]});
-  }
-  launcher.agent = std::move(agent);
+  GiveOptions(AgentArgumentsOf(config), &launcher);
   return launcher;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/file.h"
@@ -13,6 +14,7 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "http_server/own_certificates.h"
+#include "metrics/sandbox_options.h"
 #include "orchestrator/launch/command_launcher.h"
 #include "orchestrator/launch/slurm.h"
 #include "orchestrator/service/tunnel_wire.h"
@@ -100,6 +102,20 @@ AgentDoor::AgentDoor(AgentDoorOptions options) {
   }
   WriteFileAtomic(file, std::to_string(server_->port()) + "\n");
   url_ = fmt::format("https://{}:{}", host, server_->port());
+}
+
+std::vector<std::string> CodeOptions(const MetricsConfig& metrics, const TaskCodeOptions& code) {
+  return {"--sandbox", ToJson(metrics.sandbox).dump(), "--task-code", ToJson(code).dump()};
+}
+
+void GiveOptions(const std::vector<std::string>& options, LauncherConfig* launcher) {
+  const std::vector<std::string> own = launcher->agent;
+  for (size_t i = 0; i + 1 < options.size(); i += 2) {
+    const bool named = std::any_of(own.begin(), own.end(), [&](const std::string& argument) {
+      return argument == options[i] || argument.starts_with(options[i] + "=");
+    });
+    if (!named) launcher->agent.insert(launcher->agent.end(), {options[i], options[i + 1]});
+  }
 }
 
 std::unique_ptr<Launcher> MakeLauncher(const LauncherConfig& config, const std::string& prefix) {

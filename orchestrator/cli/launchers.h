@@ -52,6 +52,13 @@ class AgentDoor {
   std::string url_, authority_;
 };
 
+/// Options of an agent by which its host runs code (of models, metrics and task files) as this
+/// service or run says: "--name", "value", ...
+std::vector<std::string> CodeOptions(const MetricsConfig& metrics, const TaskCodeOptions& code);
+/// Adds such options to those that the launcher gives its agents. Those that the launcher's
+/// configuration names stay as they are.
+void GiveOptions(const std::vector<std::string>& options, LauncherConfig* launcher);
+
 /// The launcher of a configuration's entry. Its jobs' names begin with `prefix`.
 std::unique_ptr<Launcher> MakeLauncher(const LauncherConfig& config, const std::string& prefix);
 /// The options of its pool of nodes, without the launcher.

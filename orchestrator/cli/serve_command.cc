@@ -126,6 +126,8 @@ std::string DevicesText(const ServeConfig& config) {
 
 ExitStatus Serve(const Common& common, const ServeFlags& flags) {
   ServeConfig config = ReadServeConfig(flags.file, flags.set);
+  for (LauncherConfig& launcher : config.launchers)
+    GiveOptions(CodeOptions(config.metrics, config.task_code), &launcher);
   if (flags.dry_run) {
     ShowJobs(config.launchers, common, config.state_dir, "evald-<service>-");
     return ExitStatus::kDone;

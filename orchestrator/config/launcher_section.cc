@@ -24,6 +24,18 @@ constexpr const char* kOwnOptions[] = {
     "--wait",     "--hold",  "--test-only", "--open-mode", "--exclude", "--time",
     "--help",     "--usage", "--version",   "--partition", "--comment", "--export-file"};
 
+// Options of an agent that evald gives itself, with the variable EVALD_JOIN or in its place.
+constexpr const char* kOwnAgentOptions[] = {"--server", "--token-file", "--ca", "--name",
+                                            "--socket"};
+
+std::string WrongWithAgent(const std::string& argument) {
+  for (const char* own : kOwnAgentOptions) {
+    if (argument == own || argument.starts_with(std::string(own) + "="))
+      return fmt::format("'{}': evald sets {} itself", argument, own);
+  }
+  return "";
+}
+
 bool IsLauncherName(const std::string& name) {
   return !name.empty() && name.size() <= 20 && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -71,6 +83,10 @@ void ReadJobs(YamlSection& section, const fs::path& file, LauncherConfig* launch
   ReadSeconds(section, "poll", 1, 3600, &launcher->poll_s);
   ReadSeconds(section, "retry", 1, 1800, &launcher->retry_s);
   launcher->agent = section.Strings("agent");
+  for (const std::string& argument : launcher->agent) {
+    if (const std::string wrong = WrongWithAgent(argument); !wrong.empty())
+      section.Refuse("agent", wrong);
+  }
   if (const auto evald = section.String("evald")) launcher->evald = ResolvePath(file, *evald);
 }
 

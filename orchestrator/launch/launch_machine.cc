@@ -137,7 +137,9 @@ void LaunchMachine::NoteFailure(const Job& job, const std::string& why, double n
 
 void LaunchMachine::Release(const std::string& node) {
   failures_.erase(node);
-  if (excluded_.erase(node) > 0) ExcludeAnew();
+  if (excluded_.erase(node) == 0) return;
+  ExcludeAnew();
+  pause_s_ = try_at_ = 0;  // a person has looked, so the next job need not wait
 }
 
 // Jobs that wait were submitted with the nodes that were excluded then.

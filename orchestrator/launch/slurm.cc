@@ -126,8 +126,10 @@ void SlurmLauncher::Stop(const NodeJob& job) {
 void SlurmLauncher::Exclude(const NodeJob& job, const std::vector<std::string>& excluded) {
   const ProgramResult result = RunProgram(
       CallOf("scontrol", {"update", "JobId=" + job.job, "ExcNodeList=" + Join(excluded, ",")}));
-  const bool started = result.errors.find("no longer pending") != std::string::npos;
-  if (result.status != 0 && !started) ThrowFailed("scontrol", result);
+  const auto says = [&](const char* what) { return result.errors.find(what) != std::string::npos; };
+  const bool waits_no_more =
+      says("no longer pending") || says("already finished") || says("Invalid job id");
+  if (result.status != 0 && !waits_no_more) ThrowFailed("scontrol", result);
 }
 
 fs::path SlurmLauncher::LogOf(const NodeJob& job) const {

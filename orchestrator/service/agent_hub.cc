@@ -132,6 +132,10 @@ std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello,
   if (network && job_tokens_ != nullptr) {
     const std::string wrong = job_tokens_->WrongWithDevices(*owner, hello.devices);
     if (!wrong.empty()) return wrong;
+    const std::optional<int> nodes = job_tokens_->NodesOf(*owner);
+    if (nodes && ConnectedBeside(hello.name, *owner) >= *nodes)
+      return fmt::format("its job is for {} host{}, and has brought as many", *nodes,
+                         *nodes == 1 ? "" : "s");
   }
   if (hello.instance.empty()) return "it does not say which agent it is";
   for (const auto& [name, other] : members_) {
@@ -148,6 +152,14 @@ std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello,
     return fmt::format("'{}' is a host of another token", hello.name);
   }
   return network ? TooMuchOf(hello, owner) : "";
+}
+
+// Connected hosts of the token under other names.
+int AgentHub::ConnectedBeside(const std::string& name, const std::string& owner) const {
+  return static_cast<int>(std::count_if(members_.begin(), members_.end(), [&](const auto& entry) {
+    return entry.first != name && entry.second.owner == owner &&
+           entry.second.host->conversation().attached();
+  }));
 }
 
 // Anyone with a worker token can give an agent any name and claim any devices. Each takes memory
@@ -332,7 +344,9 @@ void AgentHub::LocalFailed() {
 
 void AgentHub::StopLaunched() {
   for (auto& [name, member] : members_) {
-    if (IsLaunched(member)) member.host->conversation().Send(protocol::AgentStop{});
+    if (!IsLaunched(member)) continue;
+    fleet_->HostIs(name, HostNews::kLeft);  // the ends of its processes are no news
+    member.host->conversation().Send(protocol::AgentStop{});
   }
 }
 
@@ -347,13 +361,14 @@ bool AgentHub::IsLaunched(const Member& member) {
 }
 
 void AgentHub::Expel(const std::string& host, const std::string& why) {
-  const auto member = members_.find(host);
-  if (member == members_.end()) return;
-  if (fleet_->HostState(host) != "left") {
-    log::Info("host '{}' is over: {}", host, why);
-    fleet_->HostIs(host, HostNews::kLeft);
+  for (auto& [name, member] : members_) {
+    if (member.owner != JobHolder(host)) continue;
+    if (fleet_->HostState(name) != "left") {
+      log::Info("host '{}' is over: {}", name, why);
+      fleet_->HostIs(name, HostNews::kLeft);
+    }
+    member.host->conversation().Cut(why);
   }
-  member->second.host->conversation().Cut(why);
 }
 
 // Agents of other hosts stay, with their workers: another orchestrator may come.

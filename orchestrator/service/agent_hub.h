@@ -45,7 +45,8 @@ class AgentHub {
   void StopLaunched();
   /// Whether an agent of a launched job is connected.
   bool LaunchedConnected() const;
-  /// The host of a job that is over: its agent is cut off, and its work goes to others.
+  /// The hosts of a job that is over, by the name that the job was given: their agents are cut off,
+  /// and their work goes to others.
   void Expel(const std::string& host, const std::string& why);
   /// Files that agents of other hosts may fetch and give.
   const AgentFiles& files() const { return *files_; }
@@ -83,6 +84,7 @@ class AgentHub {
                             const std::optional<std::string>& owner) const;
   std::string TooMuchOf(const protocol::AgentHello& hello,
                         const std::optional<std::string>& owner) const;
+  int ConnectedBeside(const std::string& name, const std::string& owner) const;
   void Join(const std::shared_ptr<Wire>& wire, const std::optional<std::string>& owner,
             const protocol::AgentHello& hello);
   void ForgetAway(int64_t now);

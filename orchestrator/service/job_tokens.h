@@ -14,12 +14,18 @@ namespace evald {
 /// and is the agent of `host` and of the further nodes of its job. Any thread.
 class JobTokens {
  public:
-  /// Whether an agent that came with a token of `holder` may call itself `name`. Tokens of people
-  /// may not use the name of a job's host.
+  /// Names that begin with "<launcher>-" and a digit are of this launcher's hosts from now on.
+  void Reserve(const std::string& launcher);
+  /// Whether an agent that came with a token of `holder` may call itself `name`: a job's token only
+  /// as the job's host, or this name with "-" and a number; other tokens not as any launcher's
+  /// host.
   bool MayBeCalled(const std::string& holder, const std::string& name) const;
+  /// How many hosts may come with the holder's token; nullopt if it is no token of a job.
+  std::optional<int> NodesOf(const std::string& holder) const;
 
-  /// A new token for the host, which has no other one from then on. Its agent must bring `gpus`.
-  std::string Make(const std::string& host, int gpus = 0);
+  /// A new token for the hosts of a job, which has no other one from then on. Each agent must bring
+  /// `gpus`.
+  std::string Make(const std::string& host, int gpus = 0, int nodes = 1);
   /// Takes up a token of an earlier process of this service, by its hash in hexadecimal digits.
   void Restore(const std::string& host, const std::string& hash, int gpus = 0);
   /// Why an agent that came with a token of `holder` and has these devices is of no use; "" if it
@@ -38,9 +44,12 @@ class JobTokens {
     std::string host;
     http::TokenHash hash;
     int gpus = 0;
+    int nodes = 1;
   };
+  const Entry* Of(const std::string& holder) const;
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;
+  std::vector<std::string> launchers_;
 };
 
 }  // namespace evald

@@ -38,6 +38,7 @@ NodePool::NodePool(NodePoolOptions options, Support support, Records records,
       machine_(options_.limits),
       recorded_excluded_(earlier.excluded),
       thread_(std::make_unique<WorkThread>("launcher", support_.loop, WorkThread::AtEnd::kDrop)) {
+  support_.tokens->Reserve(options_.name);
   std::vector<NodeJob> jobs;
   for (const Earlier::Job& one : earlier.jobs) {
     jobs.push_back(one.job);

@@ -47,6 +47,14 @@ TEST_F(TokenFile, NamesOfItsOwnAreRefused) {
               ::testing::HasSubstr(":1: 'job:slurm-1': names that begin with 'job:'"));
 }
 
+TEST_F(TokenFile, EachNameHasATokenOfItsOwn) {
+  const std::string hash = " sha256:" + Sha256Hex("a-long-token") + "\n";
+  EXPECT_THAT(Complaint("ada read" + hash + "bob admin" + hash),
+              ::testing::HasSubstr(":2: 'bob' has the same token as 'ada'"));
+  EXPECT_THAT(Complaint("a\x1b[31m read" + hash),
+              ::testing::HasSubstr("expected a name of printable characters"));
+}
+
 TEST_F(TokenFile, ComplaintsNameFileLineAndRemedy) {
   EXPECT_THAT(Complaint("a read sha256:12\n"), ::testing::HasSubstr(":1: "));
   EXPECT_THAT(Complaint("\na raed sha256:" + Sha256Hex("x")),

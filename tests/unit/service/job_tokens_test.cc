@@ -41,14 +41,27 @@ TEST(JobTokens, AnAgentWithoutItsGpusIsOfNoUse) {
 
 TEST(JobTokens, ANameBelongsToItsToken) {
   JobTokens tokens;
-  tokens.Make("slurm-1");
+  tokens.Reserve("slurm");
   EXPECT_TRUE(tokens.MayBeCalled("job:slurm-1", "slurm-1"));
   EXPECT_TRUE(tokens.MayBeCalled("job:slurm-1", "slurm-1-0"));  // a job of several nodes
+  EXPECT_FALSE(tokens.MayBeCalled("job:slurm-1", "slurm-1-x0"));
   EXPECT_FALSE(tokens.MayBeCalled("job:slurm-1", "slurm-11"));
   EXPECT_FALSE(tokens.MayBeCalled("job:slurm-1", "slurm-2"));
   EXPECT_FALSE(tokens.MayBeCalled("alice", "slurm-1"));
   EXPECT_FALSE(tokens.MayBeCalled("alice", "slurm-1-5"));
-  EXPECT_TRUE(tokens.MayBeCalled("alice", "slurm-2"));
+  EXPECT_FALSE(tokens.MayBeCalled("alice", "slurm-2")) << "a job that is yet to come";
+  EXPECT_TRUE(tokens.MayBeCalled("alice", "slurm-login"));
+  EXPECT_TRUE(tokens.MayBeCalled("alice", "slurm"));
+}
+
+TEST(JobTokens, AJobBringsItsHostsAndNoMore) {
+  JobTokens tokens;
+  tokens.Make("slurm-1");
+  tokens.Make("slurm-2", 0, 4);
+  EXPECT_EQ(tokens.NodesOf("job:slurm-1"), 1);
+  EXPECT_EQ(tokens.NodesOf("job:slurm-2"), 4);
+  EXPECT_EQ(tokens.NodesOf("job:slurm-3"), 0);
+  EXPECT_EQ(tokens.NodesOf("alice"), std::nullopt);
 }
 
 }  // namespace
