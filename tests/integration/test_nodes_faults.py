@@ -26,6 +26,7 @@ class NodesFaults(NodesCase):
 
     def setUp(self):
         super().setUp()
+        self.make_suite(120, 24)
         self.addCleanup(self.kill)  # before its jobs end: it would submit others
 
     def program(self, path, text):
@@ -37,7 +38,7 @@ class NodesFaults(NodesCase):
     def on_nodes(self, **cases):
         """The program that stands for evald on the nodes. `cases` holds a shell command for a node's name, or `all`;
         the command runs before the agent in mounts of the agent's own."""
-        branches = "".join(f"{'*' if node == 'all' else node}) {command} ;;\n" for node, command in cases.items())
+        branches = "".join(f"{'*' if node == 'all' else node}) {command}\n;;\n" for node, command in cases.items())
         inner = self.program(self.folder / "within", f'#!/bin/sh\ncase "$SLURMD_NODENAME" in\n{branches}esac\nexec {BINARIES}/evald "$@"\n')
         return self.program(self.folder / "evald-on-a-node", f'#!/bin/sh\nexec unshare -m --propagation private {inner} "$@"\n')
 
@@ -121,20 +122,26 @@ class NodesFaults(NodesCase):
         expected = self.undisturbed(checkpoint=str(checkpoint))
         program = self.on_nodes(n1=f"mount -t tmpfs none {checkpoint.parent}",
                                 n2=f"mount --bind {self.folder}/other {checkpoint.parent}")
-        self.serve({"evald": program, "agent": [*self.SLURM["agent"], "--log-level", "info"]})
+        said = {"n1": "checkpoint .* fetched: ", "n2": "holds another checkpoint here; it is fetched", "n3": "connected"}
+        for node, words in said.items():
+            with self.subTest(node):
+                self.serve({"nodes": {"max": 1}, "evald": program, "sbatch": ["--gpus-per-node=2", f"--nodelist={node}"],
+                            "agent": [*self.SLURM["agent"], "--log-level", "info"]})
+                run = self.submit(key=node, checkpoint=str(checkpoint), engine={**self.ENGINE, "delay_ms": 20})
+                self.check(expected, self.finished(run))
+                self.assertRegex(self.agent_logs()[node], words)
+                self.wait_for("the node to go back", lambda: not self.launcher()["jobs"], 30)
+                self.kill()
+        self.assertNotIn("fetched", self.agent_logs()["n3"], "it sees the checkpoint itself")
+        self.serve()
         refused = self.submit(status=422, checkpoint=str(self.folder / "checkpoints" / "of-n3"))
         self.assertRegex(refused["detail"], "checkpoints/of-n3 is not a folder; expected a checkpoint")
-        run = self.submit(checkpoint=str(checkpoint), engine={**self.ENGINE, "delay_ms": 500})
-        said = {"n1": "checkpoint .* fetched: ", "n2": "holds another checkpoint here; it is fetched"}
-        for node, words in said.items():
-            self.wait_for(words, lambda: re.search(words, self.agent_logs().get(node, "")), 60)
-        self.check(expected, self.finished(run))
-        self.assertNotIn("fetched", self.agent_logs()["n3"], "it sees the checkpoint itself")
 
     def test_a_node_without_room_for_the_checkpoint(self):
         checkpoint = self.make_checkpoint()
         expected = self.undisturbed(checkpoint=str(checkpoint))
-        self.serve({"retry": "1s", "evald": self.on_nodes(n1="mount -t tmpfs -o size=1M none /dev/shm")})
+        program = self.on_nodes(n1="mount -t tmpfs -o size=1M none /dev/shm")
+        self.serve({"nodes": {"max": 2}, "retry": "1s", "evald": program})
         run = self.submit(checkpoint=str(checkpoint), engine=self.ENGINE)
         why = r"job \d+ \('\S+'\) on n1: it cannot load the checkpoint: /dev/shm/evald-0: staging needs 4.2 MiB .*, but .* has .* free"
         self.assertIn("make it larger", self.problem(why))
@@ -180,7 +187,8 @@ class NodesFaults(NodesCase):
         logs = self.tmpfs("the-logs", "64k")
         self.fill(logs)
         folder = f"/tmp/evald-{os.getuid()}-agents"
-        program = self.on_nodes(n1=f"mkdir -p {folder}; mount -t tmpfs -o size=80k,mode=700 none {folder}")
+        program = self.on_nodes(n1=f"mkdir -p {folder}; mount -t tmpfs -o size=2M,mode=700 none {folder}; "
+                                   f"(sleep 1; head -c 2M /dev/zero >{folder}/filler) 2>/dev/null &")
         self.serve({"logs": str(logs), "retry": "1s", "evald": program})
         run = self.submit(engine={**self.ENGINE, "delay_ms": 400})
         self.problem(r"on n1: .*No space left on device; free some space")
@@ -192,7 +200,7 @@ class NodesFaults(NodesCase):
         expected = self.undisturbed()
         blocker = [self.cluster.sbatch("sleep 600", "--exclusive", "--nodelist=n3", name="blocker")]
         self.cluster.wait_for_job(blocker[0], "RUNNING")
-        self.serve({"retry": "1s"})
+        self.serve({"retry": "1s", "agent_within": "8s"})
         run = self.submit(engine={**self.ENGINE, "delay_ms": 400})
         self.wait_for("two nodes, and a job that waits", lambda: sorted(
             job["state"] for job in self.launcher()["jobs"]) == ["waiting", "working", "working"], 60)
