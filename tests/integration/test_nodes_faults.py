@@ -188,7 +188,7 @@ class NodesFaults(NodesCase):
         self.fill(logs)
         folder = f"/tmp/evald-{os.getuid()}-agents"
         program = self.on_nodes(n1=f"mkdir -p {folder}; mount -t tmpfs -o size=2M,mode=700 none {folder}; "
-                                   f"(sleep 1; head -c 2M /dev/zero >{folder}/filler) 2>/dev/null &")
+                                   f"(sleep 4; head -c 2M /dev/zero >{folder}/filler) 2>/dev/null &")
         self.serve({"logs": str(logs), "retry": "1s", "evald": program})
         run = self.submit(engine={**self.ENGINE, "delay_ms": 1500})
         self.problem(r"on n1: .*No space left on device; free some space")
