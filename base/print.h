@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cstdio>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -25,10 +26,17 @@ using Printed = decltype(PrintedValue(std::declval<const std::remove_reference_t
 
 /// Prints for people, formatted as by fmt::format. The values may come from anywhere, so line
 /// breaks and other characters that a terminal would obey are spelled out (PrintableLine): no value
-/// can forge a line of output. Output for programs is printed unchanged by fmt::print.
+/// can forge a line of output. Output for programs is printed unchanged by fmt::print. Throws
+/// std::system_error if it cannot be written. Standard error is no result: what cannot be written
+/// there, to a log on a full disk, is dropped, and the work goes on.
 template <typename... T>
 void Print(std::FILE* to, fmt::format_string<Printed<T>...> format, T&&... values) {
-  fmt::print(to, "{}", Printable(fmt::format(format, PrintedValue(values)...)));
+  const std::string text = Printable(fmt::format(format, PrintedValue(values)...));
+  if (to == stderr) {
+    (void)!std::fwrite(text.data(), 1, text.size(), to);
+  } else {
+    fmt::print(to, "{}", text);
+  }
 }
 
 template <typename... T>

@@ -27,6 +27,7 @@ namespace {
 
 constexpr int64_t kDyingMicros = 1'000'000;
 constexpr useconds_t kWaitPollMicros = 2'000;
+constexpr int64_t kLookMillis = 100;  // between two looks whether a program is given up
 
 struct Pipe {
   UniqueFd from, to;
@@ -84,14 +85,17 @@ bool ReadSome(int fd, std::string* text) {
   return true;
 }
 
-// False if the time is up before the end of both texts.
-bool ReadToEnd(int output, int errors, int64_t until, ProgramResult* result) {
+bool GivenUp(const ProgramCall& call) { return call.given_up != nullptr && call.given_up->load(); }
+
+// False if the time is up before the end of both texts, or the program is given up.
+bool ReadToEnd(const ProgramCall& call, int output, int errors, int64_t until,
+               ProgramResult* result) {
   pollfd ends[] = {{output, POLLIN, 0}, {errors, POLLIN, 0}};
   std::string* const texts[] = {&result->output, &result->errors};
   while (ends[0].fd >= 0 || ends[1].fd >= 0) {
     const int64_t left = (until - MonotonicMicros()) / 1000;
-    if (left <= 0) return false;
-    if (::poll(ends, 2, static_cast<int>(std::min<int64_t>(left, 1000))) <= 0) continue;
+    if (left <= 0 || GivenUp(call)) return false;
+    if (::poll(ends, 2, static_cast<int>(std::min(left, kLookMillis))) <= 0) continue;
     for (int i = 0; i < 2; ++i) {
       if (ends[i].fd >= 0 && ends[i].revents != 0 && !ReadSome(ends[i].fd, texts[i]))
         ends[i].fd = -1;
@@ -100,14 +104,15 @@ bool ReadToEnd(int output, int errors, int64_t until, ProgramResult* result) {
   return true;
 }
 
-// Waits for the process and collects its status; nothing if it has not ended by `until`.
-std::optional<int> WaitUntil(pid_t pid, int64_t until) {
+// Waits for the process and collects its status; nothing if it has not ended by `until`, or is
+// given up.
+std::optional<int> WaitUntil(pid_t pid, int64_t until, const ProgramCall* call = nullptr) {
   while (true) {
     int status = 0;
     const pid_t ended = ::waitpid(pid, &status, WNOHANG);
     if (ended != 0 && !(ended < 0 && errno == EINTR))
       return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (MonotonicMicros() >= until) return std::nullopt;
+    if (MonotonicMicros() >= until || (call != nullptr && GivenUp(*call))) return std::nullopt;
     ::usleep(kWaitPollMicros);
   }
 }
@@ -143,17 +148,29 @@ ProgramResult RunProgram(const ProgramCall& call) {
   errors.to.reset();
   const int64_t until = MonotonicMicros() + call.timeout.count() * 1000;
   ProgramResult result;
-  if (ReadToEnd(output.from.get(), errors.from.get(), until, &result)) {
-    if (const std::optional<int> status = WaitUntil(pid, until)) {
+  if (ReadToEnd(call, output.from.get(), errors.from.get(), until, &result)) {
+    if (const std::optional<int> status = WaitUntil(pid, until, &call)) {
       result.status = *status;
       return result;
     }
   }
+  const bool given_up = GivenUp(call);
   ::kill(-pid, SIGKILL);
   WaitUntil(pid, MonotonicMicros() + kDyingMicros);
+  if (given_up) {
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{} was given up before it answered", call.program.string()));
+  }
   throw Error(ErrorKind::kInfrastructure,
               fmt::format("{} has not answered within {:g} s", call.program.string(),
                           static_cast<double>(call.timeout.count()) / 1e3));
+}
+
+void StartProgram(const ProgramCall& call) {
+  const UniqueFd nowhere(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!nowhere) ThrowErrno("/dev/null", "open", errno);
+  const UniqueFd input = call.input ? MemoryFile(*call.input) : UniqueFd();
+  Spawn(call, input ? input.get() : nowhere.get(), nowhere.get(), nowhere.get());
 }
 
 std::string OutputOf(const std::filesystem::path& program, std::vector<std::string> arguments,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -28,6 +29,8 @@ struct ProgramCall {
   std::map<std::string, std::string> environment = {};  ///< in addition to this process's
   bool clears_environment = false;                      ///< the program sees only `environment`
   bool keeps_errors = false;  ///< ProgramResult::errors is asked for; else they are inherited
+  /// Once this is true, the program is given up. Outlives the call; null: it is never given up
+  const std::atomic<bool>* given_up = nullptr;
 };
 
 /// Bytes of a text that ProgramResult keeps at most.
@@ -51,9 +54,13 @@ std::filesystem::path OnPath(const std::string& program);
 std::vector<char*> ExecPointers(std::vector<std::string>* texts);
 
 /// Runs a program until it ends. Throws NotStarted, and Error(kInfrastructure) if it does not end
-/// in time. In the latter case the program and its process group are killed; if the kernel does
-/// not let it die, it is left behind. Blocks; any thread.
+/// in time or is given up (ProgramCall::given_up). In these cases the program and its process group
+/// are killed; if the kernel does not let it die, it is left behind. Blocks; any thread.
 ProgramResult RunProgram(const ProgramCall& call);
+
+/// Starts a program, which goes on by itself: nobody waits for its end or reads what it writes.
+/// Throws NotStarted. Any thread.
+void StartProgram(const ProgramCall& call);
 
 /// What a program writes to standard output until it ends, whatever its exit status.
 std::string OutputOf(const std::filesystem::path& program, std::vector<std::string> arguments,

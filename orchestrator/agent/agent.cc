@@ -68,6 +68,8 @@ class Agent::Impl {
       : options_(std::move(options)),
         lock_(LockRoot(options_.root)),
         instance_(RandomId()),
+        created_us_(MonotonicMicros()),
+        ends_in_s_(options_.ends_at - WallSeconds()),
         dialer_(&loop_, options_.orchestrator),
         last_seen_us_(MonotonicMicros()) {
     LocalHostOptions host;
@@ -142,7 +144,9 @@ class Agent::Impl {
   }
 
   void Redial(const std::string& why) {
-    if (why != last_failure_) log::Info("{}: {}", dialer_.name(), why);
+    // Of a launched agent, the log tells its launcher's people why it does not come.
+    if (why != last_failure_ && options_.launched) log::Warn("{}: {}", dialer_.name(), why);
+    if (why != last_failure_ && !options_.launched) log::Info("{}: {}", dialer_.name(), why);
     if (options_.launched && dialer_.refused()) return EndAlone(why);
     last_failure_ = why;
     loop_.After(redial_, [this] { Dial(); });
@@ -170,7 +174,8 @@ class Agent::Impl {
     hello.devices = options_.devices;
     hello.threads = options_.threads;
     hello.metric_processes = options_.metric_processes;
-    const double ends_in_s = options_.ends_at - WallSeconds();
+    const double ends_in_s =
+        ends_in_s_ - 1e-6 * static_cast<double>(MonotonicMicros() - created_us_);
     if (options_.ends_at > 0 && ends_in_s < kEndlessSeconds)
       hello.ends_in_s = std::max(0.0, ends_in_s);
     if (listener_) {
@@ -419,7 +424,9 @@ class Agent::Impl {
   Loop loop_;
   SocketDirectory socket_directory_;
   const std::string instance_;
-  std::string session_;  // of the orchestrator; "" before the first one
+  const int64_t created_us_;
+  const double ends_in_s_;  // from created_us_ to the end of this host: the wall clock may be set
+  std::string session_;     // of the orchestrator; "" before the first one
   Dialer dialer_;
   std::shared_ptr<Wire> greeting_;
   int64_t greeting_since_us_ = 0;

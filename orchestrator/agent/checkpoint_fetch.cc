@@ -113,6 +113,14 @@ StagedCheckpoint CheckpointFetch::Obtain(const std::string& fingerprint,
   }
 }
 
+bool CheckpointFetch::NothingStaged() const {
+  try {
+    return ListStaged(root_.path()).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 StagedCheckpoint CheckpointFetch::Fetch(const std::string& fingerprint,
                                         const std::vector<HashedFile>& files,
                                         const std::atomic<bool>* cancel) const {

@@ -27,6 +27,8 @@ class CheckpointFetch {
   /// Fails soon while `*cancel` is set. Throws Error: kUsage if the orchestrator refuses,
   /// kInfrastructure if another try may succeed.
   StagedCheckpoint Obtain(const std::string& fingerprint, const std::atomic<bool>* cancel) const;
+  /// Whether no checkpoint is staged here that might give up its room later.
+  bool NothingStaged() const;
 
  private:
   StagedCheckpoint Fetch(const std::string& fingerprint, const std::vector<HashedFile>& files,

@@ -8,6 +8,7 @@
 #include "evald/error.h"
 #include "http_client/client.h"
 #include "orchestrator/staging/fingerprint.h"
+#include "orchestrator/staging/free_space.h"
 
 namespace evald {
 namespace {
@@ -15,7 +16,8 @@ namespace {
 constexpr int kThreads = 4;
 constexpr int kKeepDays = 7;
 constexpr std::chrono::milliseconds kLongestPause{5000};
-constexpr int kTriesMax = 6;  // counted while the orchestrator is there
+constexpr int kTriesMax = 6;      // counted while the orchestrator is there
+constexpr int kRoomTriesMax = 3;  // the same if only room is missing, and nothing gives it up
 
 // Whether the message needs files to move.
 bool NamesFiles(const protocol::Message& message) {
@@ -27,13 +29,15 @@ bool NamesFiles(const protocol::Message& message) {
          std::holds_alternative<protocol::JobDone>(message);
 }
 
-// The message to the orchestrator if the files of a message cannot be fetched or given.
-std::optional<protocol::Message> Failure(const protocol::Message& message, const std::string& why) {
+// The message to the orchestrator if the files of a message cannot be fetched or given. `no_room`:
+// this host has no room for them, nor would it have more later.
+std::optional<protocol::Message> Failure(const protocol::Message& message, const std::string& why,
+                                         bool no_room) {
   if (const auto* lease = std::get_if<protocol::Lease>(&message)) {
     return protocol::TrialFailed{lease->trial, lease->attempt, true, why};
   }
   if (std::holds_alternative<protocol::Load>(message))
-    return protocol::TrialFailed{-1, 0, true, why};
+    return protocol::TrialFailed{-1, 0, !no_room, why, false, "", no_room};
   if (const auto* job = std::get_if<protocol::Job>(&message)) {
     return protocol::JobFailed{job->job, true, why, job->attempt};
   }
@@ -205,13 +209,16 @@ Courier::Outcome Courier::Carry(const LaneKey& key, const protocol::Message& mes
     } catch (const Error& e) {
       if (*over) return {};
       if (connected_) ++failed;
-      if (e.kind() != ErrorKind::kInfrastructure || failed == kTriesMax) {
+      const bool no_room =
+          dynamic_cast<const NoSpace*>(&e) != nullptr && checkpoints_.NothingStaged();
+      const int most = no_room ? kRoomTriesMax : kTriesMax;
+      if (e.kind() != ErrorKind::kInfrastructure || failed >= most) {
         log::Error("{}: {}", key.first, e.what());
-        return {{}, Failure(message, e.what())};
+        return {{}, Failure(message, e.what(), no_room)};
       }
       log::Warn("{}: {}; trying again", key.first, e.what());
     } catch (const std::exception& e) {
-      return {{}, Failure(message, e.what())};
+      return {{}, Failure(message, e.what(), false)};
     }
     const double draw = std::uniform_real_distribution<double>(0, 1)(random);
     http_client::Pause(http_client::RetryPause(pauses, tries, 0, draw), over);

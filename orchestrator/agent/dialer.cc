@@ -1,5 +1,6 @@
 #include "orchestrator/agent/dialer.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <boost/asio/as_tuple.hpp>
@@ -21,6 +22,7 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
+#include <ctime>
 #include <exception>
 #include <optional>
 #include <tuple>
@@ -86,6 +88,18 @@ std::string ReasonOf(const beast::http::response<beast::http::string_body>& answ
   if (beast::iequals(protocol, kProtocol)) return "";
   return fmt::format("the server speaks '{}' from now on, expected {}",
                      PrintableLine({protocol.data(), protocol.size()}), kProtocol);
+}
+
+// Why a handshake has failed. A certificate of evald's own is valid for years: if its time seems
+// wrong, the clock of one of the hosts is.
+std::string ReasonOf(const ErrorCode& error, SSL* connection) {
+  const long verified = ::SSL_get_verify_result(connection);
+  if (verified == X509_V_OK) return error.message();
+  const std::string why = ::X509_verify_cert_error_string(verified);
+  if (verified != X509_V_ERR_CERT_NOT_YET_VALID && verified != X509_V_ERR_CERT_HAS_EXPIRED)
+    return error.message() + ": " + why;
+  return fmt::format("{}: {}; this host's clock says {:%F %T} UTC: compare it with the service's",
+                     error.message(), why, fmt::gmtime(std::time(nullptr)));
 }
 
 }  // namespace
@@ -241,7 +255,7 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
     stream->set_verify_callback(ssl::host_name_verification(url.host));
     ::SSL_set_tlsext_host_name(stream->native_handle(), url.host.c_str());
     auto [error] = co_await stream->async_handshake(ssl::stream_base::client, kAwait);
-    if (error) co_return attempt->Say(nullptr, error.message());
+    if (error) co_return attempt->Say(nullptr, ReasonOf(error, stream->native_handle()));
     co_await Speak(stream, attempt);
   }
 

@@ -41,6 +41,11 @@ constexpr std::chrono::seconds kSilence{30};
 // Another agent is one of several sources: one that gives nothing is soon left.
 constexpr std::chrono::seconds kPeerConnect{3}, kPeerSilence{10};
 
+// The scheme, host and port: the rest says nothing to people, whom the server's answer tells more.
+std::string ServerOf(const std::string& url) {
+  return url.substr(0, url.find('/', url.find("://") + 3));
+}
+
 void ThrowUnlessOk(const http_client::Request& request, const http_client::Response& response) {
   if (response.ok()) return;
   if (!response.answered()) throw http_client::FailureOf(request, response);
@@ -50,7 +55,7 @@ void ThrowUnlessOk(const http_client::Request& request, const http_client::Respo
       http_client::IsTemporary(response.status) || response.status == 409 || response.status == 422;
   const http_client::Problem problem = http_client::ProblemOf(response);
   throw Error(again ? ErrorKind::kInfrastructure : ErrorKind::kUsage,
-              fmt::format("{}: {}", request.url, problem.detail), problem.remedy);
+              fmt::format("{}: {}", ServerOf(request.url), problem.detail), problem.remedy);
 }
 
 }  // namespace

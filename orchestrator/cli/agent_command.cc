@@ -15,6 +15,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "orchestrator/agent/agent.h"
+#include "orchestrator/agent/job_end.h"
 #include "orchestrator/agent/launched_root.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/config/eval_config.h"
@@ -80,23 +81,29 @@ std::optional<protocol::AgentJoin> TakeJoin(const AgentFlags& flags) {
   return join;
 }
 
+// Seconds since 1970 that a variable of Slurm's holds; 0 if it is not set.
+double TimeIn(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return 0;
+  int64_t seconds = 0;
+  const char* const end = text + std::strlen(text);
+  const auto read = std::from_chars(text, end, seconds);
+  if (read.ec != std::errc() || read.ptr != end || seconds < 0) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} '{}': expected seconds since 1970", name, PrintableLine(text)),
+                "unset it, or give --ends-in");
+  }
+  return static_cast<double>(seconds);
+}
+
 // When this host ends, in seconds since 1970; 0: no end is known. In a job of Slurm it is the end
 // of the job. The agent of the service's own host tells no end: the service ends with it.
 double EndOf(const AgentFlags& flags) {
   if (!flags.socket.empty()) return 0;
   if (flags.ends_in_s > 0) return WallSeconds() + flags.ends_in_s;
-  const char* slurm = std::getenv("SLURM_JOB_END_TIME");  // since Slurm 23.02
-  if (slurm == nullptr || *slurm == '\0') return 0;
-  int64_t seconds = 0;
-  const char* const end = slurm + std::strlen(slurm);
-  const auto read = std::from_chars(slurm, end, seconds);
-  if (read.ec != std::errc() || read.ptr != end || seconds < 0) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("SLURM_JOB_END_TIME '{}': expected seconds since 1970", PrintableLine(slurm)),
-        "unset it, or give --ends-in");
-  }
-  return static_cast<double>(seconds);
+  const double ends_at = TimeIn("SLURM_JOB_END_TIME");  // since Slurm 23.02
+  if (ends_at == 0) return 0;
+  return EndByOwnClock(TimeIn("SLURM_JOB_START_TIME"), ends_at, WallSeconds());
 }
 
 AgentOptions OptionsOf(const Common& common, const AgentFlags& flags) {

@@ -198,8 +198,7 @@ ExitStatus Fetch(const Common& common, const FetchFlags& flags) {
       Print("{} files are in no sources.yaml; --pin writes their hashes to {}\n", unpinned,
             SourcesPath(flags).string());
   }
-  for (const Error& error : failures)
-    fmt::print(stderr, "evald: error: {}\n", PrintableLine(error.what()));
+  for (const Error& error : failures) Print(stderr, "evald: error: {}\n", error.what());
   if (failures.empty()) return ExitStatus::kDone;
   const bool again = std::any_of(failures.begin(), failures.end(), [](const Error& error) {
     return ExitStatusFor(error.kind()) == ExitStatus::kIncomplete;

@@ -22,9 +22,10 @@ namespace fs = std::filesystem;
 
 constexpr double kLinger_s = 60;  // agents of a run that was killed end then
 constexpr double kStopPatience_s = 90;
-constexpr double kLeavePatience_s = 10;  // for agents that were told to end
+constexpr double kHurriedPatience_s = 2;              // the same while a person waits
+constexpr int64_t kLeavePatienceMicros = 10'000'000;  // for agents that were told to end
 constexpr std::chrono::milliseconds kLook{50};
-constexpr double kStepGrace_s = 20;  // for agents to end by themselves
+constexpr int64_t kStepGraceMicros = 20'000'000;  // for agents to end by themselves
 
 // The arguments that give agents what an eval.yaml says of workers and metric processes.
 std::vector<std::string> AgentArgumentsOf(const EvalConfig& config) {
@@ -52,10 +53,10 @@ std::unique_ptr<AgentDoor> OpenRunDoor(const RunNodes::Support& support) {
   return std::make_unique<AgentDoor>(std::move(options));
 }
 
-// Calls `then` once `over` is true, or at the time `until`.
-void WhenOver(Loop* loop, double until, const std::function<bool()>& over,
+// Calls `then` once `over` is true, or at the time `until`, of MonotonicMicros.
+void WhenOver(Loop* loop, int64_t until, const std::function<bool()>& over,
               const std::function<void()>& then) {
-  if (over() || WallSeconds() >= until) return then();
+  if (over() || MonotonicMicros() >= until) return then();
   loop->After(kLook, [=] { WhenOver(loop, until, over, then); });
 }
 
@@ -101,14 +102,29 @@ class LaunchedNodes : public RunNodes {
 
   std::string WaitsFor() const override { return Join(pool_->Awaited(), "; "); }
 
+  bool MoreMayCome() const override { return true; }
+
   std::string Hopeless() const override { return pool_->Hopeless(); }
 
+  void Hurry() override {
+    hurried_ = true;
+    if (stopping_) pool_->Hurry(kHurriedPatience_s);
+  }
+
+  void Close() override {
+    if (pool_) pool_->Abandon();
+    pool_.reset();
+    door_.reset();
+  }
+
   void Stop(std::function<void()> done) override {
+    stopping_ = true;
     hub_->StopLaunched();  // what they hold is not needed any more
-    pool_->StopAll(kStopPatience_s, [this, done = std::move(done)] {
+    pool_->StopAll(hurried_ ? kHurriedPatience_s : kStopPatience_s, [this, done = std::move(done)] {
       // The door stays open until the agents have gone: they give back what they have staged.
       WhenOver(
-          loop_, WallSeconds() + kLeavePatience_s, [this] { return !hub_->LaunchedConnected(); },
+          loop_, MonotonicMicros() + kLeavePatienceMicros,
+          [this] { return !hub_->LaunchedConnected(); },
           [this, done] {
             door_->Stop();
             done();
@@ -123,6 +139,7 @@ class LaunchedNodes : public RunNodes {
   Fleet* fleet_ = nullptr;
   std::unique_ptr<AgentDoor> door_;
   std::unique_ptr<NodePool> pool_;
+  bool hurried_ = false, stopping_ = false;
 };
 
 class AllocatedNodes : public RunNodes {
@@ -134,7 +151,8 @@ class AllocatedNodes : public RunNodes {
     loop_ = support.loop;
     door_ = OpenRunDoor(support);
     log_ = support.folder / "logs" / "agents.log";
-    const std::string host = "slurm-" + allocation_.job;
+    fleet_ = support.fleet;
+    const std::string host = HostOf(allocation_);
     const std::string join =
         protocol::EncodeJoin({door_->url(), support.tokens->Make(host, 0, allocation_.nodes),
                               door_->authority(), host, kLinger_s});
@@ -156,12 +174,29 @@ class AllocatedNodes : public RunNodes {
                                 allocation_.nodes == 1 ? "" : "s", allocation_.job);
   }
 
+  // The agents of a job of several nodes are called by their nodes' numbers.
+  bool MoreMayCome() const override {
+    const std::string host = HostOf(allocation_);
+    for (int node = 0; node < allocation_.nodes && !ended_; ++node) {
+      const std::string name = allocation_.nodes == 1 ? host : fmt::format("{}-{}", host, node);
+      if (fleet_->HostState(name).empty()) return true;
+    }
+    return false;
+  }
+
   std::string Hopeless() const override { return ended_.value_or(""); }
+
+  void Hurry() override {}
+
+  void Close() override {
+    step_.reset();
+    door_.reset();
+  }
 
   void Stop(std::function<void()> done) override {
     step_->Signal(SIGTERM);
     WhenOver(
-        loop_, WallSeconds() + kStepGrace_s, [this] { return step_->Ended().has_value(); },
+        loop_, MonotonicMicros() + kStepGraceMicros, [this] { return step_->Ended().has_value(); },
         [this, done = std::move(done)] {
           step_.reset();
           door_->Stop();
@@ -170,6 +205,8 @@ class AllocatedNodes : public RunNodes {
   }
 
  private:
+  static std::string HostOf(const Allocation& allocation) { return "slurm-" + allocation.job; }
+
   std::string LastWords() const {
     const std::vector<std::string> lines = LastLines(log_, 1);
     return lines.empty() ? "" : PrintableLine(Shortened(lines[0], 300));
@@ -180,6 +217,7 @@ class AllocatedNodes : public RunNodes {
   std::vector<std::string> agent_;
   fs::path log_;
   Loop* loop_ = nullptr;
+  Fleet* fleet_ = nullptr;
   std::unique_ptr<AgentDoor> door_;
   std::optional<Step> step_;
   std::optional<std::string> ended_;

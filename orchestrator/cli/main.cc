@@ -12,6 +12,7 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/own_folder.h"
+#include "base/print.h"
 #include "base/problems.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -45,7 +46,7 @@ void PrintError(const Common& common, const Error& error, ExitStatus status) {
     for (const Error& one : each) document["errors"].push_back(one.what());
     PrintJson(document);
   }
-  for (const Error& one : each) fmt::print(stderr, "evald: error: {}\n", PrintableLine(one.what()));
+  for (const Error& one : each) Print(stderr, "evald: error: {}\n", one.what());
 }
 
 ExitStatus Invoke(const Common& common, const Action& action) {
@@ -70,8 +71,8 @@ ExitStatus Invoke(const Common& common, const Action& action) {
 ExitStatus AllWritten(ExitStatus status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   if (errno == EPIPE) return ExitStatus::kIncomplete;  // the reader has what it wanted
-  fmt::print(stderr, "evald: error: standard output: {}\n",
-             errno != 0 ? std::strerror(errno) : "cannot be written");
+  Print(stderr, "evald: error: standard output: {}\n",
+        errno != 0 ? std::strerror(errno) : "cannot be written");
   return ExitStatus::kIncomplete;
 }
 

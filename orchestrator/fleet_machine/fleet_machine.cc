@@ -154,6 +154,7 @@ void FleetMachine::ForgetRun(int64_t number, int64_t now) {
     UpdateMetricProcess(i);
   }
   CountFingerprint(runs_.at(number).view.fingerprint, -1);
+  for (auto& [name, host] : hosts_) host.unfit.erase(number);
   wanting_.erase(number);
   scoring_.Forget(number);
   runs_.erase(number);

@@ -127,7 +127,15 @@ class FleetMachine {
   /// From now on no process is started and no trial or job given out.
   void StopAll();
   /// What is asked for and not there yet, for runs that wait for a device; "": nothing.
-  void Awaits(std::string nodes) { awaited_ = std::move(nodes); }
+  /// `hosts_come`: other hosts are expected. A run waits for some of them before it ends because no
+  /// host that is there can load its checkpoint.
+  void Awaits(std::string nodes, bool hosts_come) {
+    awaited_ = std::move(nodes);
+    hosts_come_ = hosts_come;
+  }
+  /// Why no run that needs workers uses the host: it cannot load the checkpoint of one of them, or
+  /// "" if the runs only doubt it. Nothing if there is no such run, or one uses the host.
+  std::optional<std::string> Unused(const std::string& host) const;
 
   std::vector<Order> TakeOrders() { return std::exchange(orders_, {}); }
 
@@ -155,6 +163,7 @@ class FleetMachine {
     int64_t takes_back_us = 0;  ///< when the rest is taken back
     bool ending = false;        ///< hands_back_us is past
     bool taken_back = false;    ///< takes_back_us is past
+    std::map<int64_t, std::string> unfit;  ///< why it cannot load the checkpoints of these runs
     /// It may be given work: it can be reached, is not leaving, and does not end soon.
     bool serves() const { return here && !leaving && !ending; }
   };
@@ -177,6 +186,7 @@ class FleetMachine {
     std::string waiting;  ///< the reason that the run was told
     /// By worker: how often it ended while loading for the run, before any load had succeeded
     std::map<size_t, int> ended_loads;
+    int unfit_hosts = 0;  ///< hosts, also of the past, that cannot load its checkpoint
     int ended_loads_all = 0;
     std::string load_ended;  ///< how the last of them ended
     /// Seconds of the last load by a worker whose host had the checkpoint; nothing before
@@ -368,6 +378,7 @@ class FleetMachine {
   // Workers for which a run was not worth loading when they were last served
   IndexSet declined_;
   std::string awaited_;
+  bool hosts_come_ = false;
   std::string last_worker_end_, last_metric_process_end_;
   uint64_t revision_ = 1;               // counts changes of all facts
   std::optional<int64_t> next_end_us_;  // as of the last WatchEnds

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kFirstPauseMicros = 200'000;
 constexpr int kPauseGrowthsMax = 6;
+constexpr int kUnfitHostsMax = 3;  // while others come, before the run believes them
 
 int64_t PauseAfter(int restarts) {
   return kFirstPauseMicros << std::min(restarts, kPauseGrowthsMax);
@@ -227,11 +228,24 @@ void FleetMachine::Distrust(Run* run, const WorkerSlot& slot) {
   run->view.doubted.insert(slot.host);
 }
 
+std::optional<std::string> FleetMachine::Unused(const std::string& name) const {
+  const Host& host = hosts_.at(name);
+  std::optional<std::string> why;
+  for (const auto& [number, run] : runs_) {
+    if (!run.view.needs_workers || run.view.ending) continue;
+    if (!Doubts(run.view, name)) return std::nullopt;
+    const auto unfit = host.unfit.find(number);
+    why = unfit == host.unfit.end() ? "" : "it cannot load the checkpoint: " + unfit->second;
+  }
+  return why;
+}
+
 // Tells a run whose remaining hosts are all doubted, again and again until it doubts no host or
 // ends.
 void FleetMachine::TellNobodyElse() {
   for (const auto& [number, run] : runs_) {
     if (run.view.ending || (run.view.doubted.empty() && run.view.doubted_owners.empty())) continue;
+    if (hosts_come_ && run.unfit_hosts > 0 && run.unfit_hosts < kUnfitHostsMax) continue;
     const bool worker =
         std::any_of(workers_.begin(), workers_.end(), [&of = run, this](const WorkerSlot& slot) {
           return Usable(slot) && Suits(slot, of) && !Spent(slot, of);

@@ -208,6 +208,8 @@ void FleetMachine::OnFailed(size_t index, const news::Failed& failed) {
   }
   Run* run = Find(slot.run);
   if (!Move(index, WorkerEvent::kRefuse) || run == nullptr || run->view.ending) return;
+  Host& host = hosts_.at(slot.host);
+  if (failed.lasting && host.unfit.emplace(slot.run, failed.message).second) ++run->unfit_hosts;
   Distrust(run, slot);
   Push(order::TellRefused{slot.run, slot.id, failed.message, false, failed.lasting});
 }

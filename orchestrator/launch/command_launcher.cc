@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "evald/error.h"
@@ -19,9 +20,18 @@ constexpr size_t kWordsShown = 500;
 constexpr size_t kListValuesMax = 100;
 constexpr size_t kIdBytesMax = 200;
 
-ProgramCall CommandCall(const std::vector<std::string>& command) {
+ProgramCall CommandCall(const std::vector<std::string>& command,
+                        const std::atomic<bool>* given_up) {
   ProgramCall call{command.at(0), {command.begin() + 1, command.end()}, kCommandPatience, ""};
+  call.given_up = given_up;
   call.keeps_errors = true;
+  return call;
+}
+
+ProgramCall StopCall(const CommandLauncherSettings& settings, const NodeJob& job,
+                     const std::atomic<bool>* given_up) {
+  ProgramCall call = CommandCall(settings.stop, given_up);
+  call.environment = {{"EVALD_JOB", job.job}, {"EVALD_JOB_NAME", job.name}};
   return call;
 }
 
@@ -59,7 +69,7 @@ ListedJob::State ParseState(const std::string& word, const std::string& where) {
 SubmitAnswer CommandLauncher::Submit(const NodeJob& job, const std::string& join,
                                      const std::vector<std::string>& excluded) {
   using Outcome = SubmitAnswer::Outcome;
-  ProgramCall call = CommandCall(settings_.start);
+  ProgramCall call = CommandCall(settings_.start, given_up());
   call.environment = {{"EVALD_JOIN", join},
                       {"EVALD_JOB_NAME", job.name},
                       {"EVALD_EXCLUDED", Join(excluded, ",")},
@@ -112,7 +122,7 @@ std::vector<ListedJob> CommandLauncher::ParseList(const std::string& output,
 }
 
 std::vector<ListedJob> CommandLauncher::List() {
-  ProgramCall call = CommandCall(settings_.list);
+  ProgramCall call = CommandCall(settings_.list, given_up());
   call.environment = {{"EVALD_JOB_PREFIX", settings_.prefix}};
   const ProgramResult result = RunProgram(call);
   if (result.status != 0) {
@@ -128,18 +138,29 @@ std::vector<ListedJob> CommandLauncher::List() {
 }
 
 void CommandLauncher::Stop(const NodeJob& job) {
-  ProgramCall call = CommandCall(settings_.stop);
-  call.environment = {{"EVALD_JOB", job.job}, {"EVALD_JOB_NAME", job.name}};
-  const ProgramResult result = RunProgram(call);
+  const ProgramResult result = RunProgram(StopCall(settings_, job, given_up()));
   if (result.status != 0) {
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("{} fails: {}", settings_.stop[0], LastWordsOf(result)));
   }
 }
 
+void CommandLauncher::StopUnanswered(const NodeJob& job) {
+  try {
+    StartProgram(StopCall(settings_, job, nullptr));
+  } catch (const Error& e) {
+    log::Warn("{}", e.what());
+  }
+}
+
+std::string CommandLauncher::HowToStop(const std::vector<std::string>& names) const {
+  return fmt::format("`{}` ends {}, with each name in the variable EVALD_JOB_NAME",
+                     PrintableLine(Join(settings_.stop, " ")), names.size() == 1 ? "it" : "them");
+}
+
 std::string CommandLauncher::LogEnd(const NodeJob& job) {
   if (settings_.log.empty()) return "";
-  ProgramCall call = CommandCall(settings_.log);
+  ProgramCall call = CommandCall(settings_.log, given_up());
   call.environment = {{"EVALD_JOB", job.job}, {"EVALD_JOB_NAME", job.name}};
   const ProgramResult result = RunProgram(call);
   return PrintableLine(Shortened(Trim(result.output), kWordsShown));

@@ -1,8 +1,10 @@
 #include "orchestrator/launch/launch_machine.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 
 namespace evald {
 namespace {
@@ -12,6 +14,7 @@ constexpr double kPauseMost_s = 1800;
 constexpr double kSurplus_s = 30;      // before waiting jobs that are no longer needed end
 constexpr double kStopAgain_s = 60;    // before the launcher is told once more to end a job
 constexpr int kFailuresOfNodeMax = 2;  // in a row, before a node is excluded
+constexpr double kNamedWithin = 2.5;   // lists until the node of a job is known
 constexpr int kMissedMin = 2;          // lists without a job, before it counts as lost
 constexpr double kLearned = 0.3;       // the share of the newest measurement in an average
 
@@ -71,10 +74,22 @@ double LaunchMachine::NodeHours(double now) const {
 
 std::vector<std::string> LaunchMachine::Problems(double now) const {
   std::vector<std::string> problems;
-  if (!list_failure_.empty()) problems.push_back(list_failure_);
+  if (silent_since_ > 0) {
+    problems.push_back(fmt::format("no answer since {:%F %T} UTC: {}",
+                                   fmt::gmtime(static_cast<std::time_t>(silent_since_)), silence_));
+  }
+  for (const auto& [number, job] : jobs_) {
+    const bool told = silent_since_ == 0 && job.record.state == State::kStopping;
+    if (told && !job.stop_failure.empty())
+      problems.push_back(fmt::format("{} does not end: {}", Named(job.record), job.stop_failure));
+  }
   const bool said = std::any_of(excluded_.begin(), excluded_.end(),
                                 [&](const auto& node) { return node.second == failure_; });
   if (!failure_.empty() && !said) problems.push_back(failure_);
+  for (const auto& [node, failures] : failures_) {
+    const bool known = excluded_.count(node) > 0 || failures.last == failure_;
+    if (failures.here && !known) problems.push_back(failures.last);
+  }
   const double hours = NodeHours(now);
   if (limits_.node_hours_per_day > 0 && hours >= limits_.node_hours_per_day) {
     problems.push_back(
@@ -117,22 +132,34 @@ void LaunchMachine::End(Job* job, const std::string& why, double now) {
   if (record.why.empty() || record.state != State::kStopping) record.why = why;
   record.state = State::kOver;
   record.ended_at = now;
+  if (job->agent_came && !job->failed) failures_.erase(record.node);
   Push(Order::Kind::kSave, record);
 }
 
 // A job that brought no agent, or one whose devices compute nothing.
-void LaunchMachine::NoteFailure(const Job& job, const std::string& why, double now) {
-  const std::string& node = job.record.node;
+void LaunchMachine::NoteFailure(Job* job, const std::string& why, double now) {
+  const std::string& node = job->record.node;
   const std::string what =
-      fmt::format("{}{}: {}", Named(job.record), node.empty() ? "" : " on " + node, why);
-  if (!node.empty() && ++failures_[node] >= kFailuresOfNodeMax) {
+      fmt::format("{}{}: {}", Named(job->record), node.empty() ? "" : " on " + node, why);
+  if (!node.empty()) {
+    Failures& failures = failures_[node];
+    failures = {failures.in_a_row + 1, job->agent_came, what};
     const bool known = excluded_.count(node) > 0;
-    excluded_[node] = what;
-    if (!known) ExcludeAnew();
+    if (failures.in_a_row >= kFailuresOfNodeMax) {
+      excluded_[node] = what;
+      if (!known) ExcludeAnew();
+    }
   }
+  job->failed = true;
   ++failed_;
   BackOff(what, now);
-  Push(Order::Kind::kReadLog, job.record);
+  // An agent that was there, or was turned away, has said why itself.
+  if (!job->agent_came && job->host.refused.empty()) Push(Order::Kind::kReadLog, job->record);
+}
+
+// Why a job has brought no agent.
+std::string LaunchMachine::NotCome(const Job& job, const std::string& otherwise) const {
+  return job.host.refused.empty() ? otherwise : "its agent is refused: " + job.host.refused;
 }
 
 void LaunchMachine::Release(const std::string& node) {
@@ -154,6 +181,12 @@ void LaunchMachine::BackOff(const std::string& why, double now) {
   pause_s_ = pause_s_ == 0 ? limits_.retry_s : std::min(kPauseMost_s, 2 * pause_s_);
   try_at_ = now + pause_s_;
   failure_ = why;
+}
+
+// The launcher cannot be reached. Nothing is submitted until it answers a question.
+void LaunchMachine::Silent(const std::string& why, double now) {
+  if (silent_since_ == 0) silent_since_ = now;
+  silence_ = why;
 }
 
 // ---- what the launcher says
@@ -178,7 +211,11 @@ void LaunchMachine::Submitted(int64_t number, const SubmitAnswer& answer, double
   job.submitting = false;
   job.answered_at = now;
   if (answer.outcome == SubmitAnswer::Outcome::kRefused) {
-    refused_ = refused_ || !answer.passing;
+    if (answer.passing) {
+      Silent(answer.why, now);
+      return End(&job, answer.why, now);
+    }
+    refused_ = true;
     BackOff(fmt::format("{} is refused: {}", Named(job.record), answer.why), now);
     return End(&job, answer.why, now);
   }
@@ -197,20 +234,19 @@ void LaunchMachine::StopFailed(int64_t number, const std::string& why, double no
   const auto found = jobs_.find(number);
   if (found == jobs_.end() || found->second.record.state != State::kStopping) return;
   found->second.stop_asked_at = now;
-  found->second.stop_failed = true;
-  list_failure_ = fmt::format("{} does not end: {}", Named(found->second.record), why);
+  found->second.stop_failure = why;
 }
 
 void LaunchMachine::ListFailed(const std::string& why, double now) {
   listing_ = false;
   list_at_ = now + limits_.list_every_s;
-  list_failure_ = why;
+  Silent(why, now);
 }
 
 void LaunchMachine::Listed(const std::vector<ListedJob>& jobs, double asked_at, double now) {
   listing_ = false;
   list_at_ = now + limits_.list_every_s;
-  list_failure_.clear();
+  silent_since_ = 0;
   std::map<int64_t, bool> shown;
   for (const ListedJob& listed : jobs) {
     if (!listed.name.starts_with(limits_.prefix)) continue;
@@ -269,9 +305,11 @@ void LaunchMachine::OnListed(Job* job, const ListedJob& listed, double now) {
   if (over && !stays) {
     const std::string why = fmt::format("the launcher says {}", listed.word);
     if (!job->agent_came && record.state != State::kStopping)
-      NoteFailure(*job, "its agent has not come; " + why, now);
+      NoteFailure(job, NotCome(*job, "its agent has not come; " + why), now);
     return End(job, why, now);
   }
+  // The launcher, which answers again, has not heard that it is to end the job.
+  if (record.state == State::kStopping && !job->stop_failure.empty()) StopOnceMore(job, now);
   if (!(record == before)) Push(Order::Kind::kSave, record);
 }
 
@@ -281,7 +319,7 @@ void LaunchMachine::OnMissing(Job* job, double now) {
   if (job->host.connected || job->missed < kMissedMin) return;
   // Of a job that is told to end, an absence says enough.
   const bool stopping = job->record.state == State::kStopping;
-  if (job->stop_failed) return;
+  if (!job->stop_failure.empty()) return StopOnceMore(job, now);
   if (!stopping && now - job->missing_since < limits_.unlisted_patience_s) return;
   if (!stopping) Push(Order::Kind::kStop, job->record);  // whatever bears its name
   const bool began = !job->record.job.empty();           // else nothing was ever there
@@ -305,9 +343,10 @@ void LaunchMachine::HostIs(int64_t number, const NodeHost& host, double now) {
   if (!host.connected && before.connected) job.agent_due_from = now;
   if (!host.connected || host.busy) job.idle_since = 0;
   if (host.connected && !host.busy && job.idle_since == 0) job.idle_since = now;
-  if (host.connected && !host.broken.empty() && job.record.state == State::kSubmitted) {
-    NoteFailure(job, host.broken, now);
-    Stop(&job, host.broken, now);
+  if (!host.connected || host.broken.empty()) {
+    job.broken_since = 0;
+  } else if (job.broken_since == 0) {
+    job.broken_since = now;
   }
 }
 
@@ -322,7 +361,9 @@ void LaunchMachine::OnAgentCame(Job* job, double now) {
   costs_.devices = std::max(1, job->host.devices);
   if (record.intended_at > 0)
     costs_.start_s += kLearned * (now - record.intended_at - costs_.start_s);
-  failures_.erase(record.node);
+  if (const auto failures = failures_.find(record.node);
+      failures != failures_.end() && !failures->second.here)
+    failures_.erase(failures);
   failure_.clear();
   pause_s_ = try_at_ = 0;
 }
@@ -336,8 +377,20 @@ void LaunchMachine::AwaitAgents(double now) {
         "its agent {} {:.0f} s", job.agent_came ? "has been away for" : "has not come within",
         limits_.agent_patience_s);
     // A node on which an agent has worked is no reason to wait with the next.
-    if (!job.agent_came) NoteFailure(job, why, now);
+    if (!job.agent_came) NoteFailure(&job, NotCome(job, why), now);
     Stop(&job, why, now);
+  }
+}
+
+// Nodes whose agents are there and can compute nothing. The failure counts against the node, so its
+// name is waited for, if the launcher tells names.
+void LaunchMachine::ReturnBroken(double now) {
+  for (auto& [number, job] : jobs_) {
+    if (job.record.state != State::kSubmitted || job.broken_since == 0) continue;
+    if (job.record.node.empty() && now - job.broken_since < kNamedWithin * limits_.list_every_s)
+      continue;
+    NoteFailure(&job, job.host.broken, now);
+    Stop(&job, job.host.broken, now);
   }
 }
 
@@ -355,10 +408,14 @@ void LaunchMachine::StopAgain(double now) {
   for (auto& [number, job] : jobs_) {
     if (job.record.state != State::kStopping || job.submitting) continue;
     if (now - job.stop_asked_at < kStopAgain_s) continue;
-    job.stop_asked_at = now;
-    job.stop_failed = false;
-    Push(Order::Kind::kStop, job.record);
+    StopOnceMore(&job, now);
   }
+}
+
+void LaunchMachine::StopOnceMore(Job* job, double now) {
+  job->stop_asked_at = now;
+  job->stop_failure.clear();
+  Push(Order::Kind::kStop, job->record);
 }
 
 // ---- how many there are to be
@@ -387,7 +444,7 @@ void LaunchMachine::ReturnSurplus(double now) {
 }
 
 void LaunchMachine::SubmitMissing(double now) {
-  if (now < try_at_) return;
+  if (now < try_at_ || silent_since_ > 0) return;
   if (limits_.node_hours_per_day > 0 && NodeHours(now) >= limits_.node_hours_per_day) return;
   while (Count(false) < target_ && Count(true) < limits_.pending_max) Begin(now);
 }
@@ -413,6 +470,7 @@ void LaunchMachine::StopAll(double now) {
 
 void LaunchMachine::Tick(const NodeDemand& demand, double now) {
   AwaitAgents(now);
+  ReturnBroken(now);
   StopAgain(now);
   if (!stopped_) ReturnIdle(now);
   target_ = std::clamp(Here() + NodesWanted(demand, costs_), limits_.nodes_min, limits_.nodes_max);
@@ -420,9 +478,10 @@ void LaunchMachine::Tick(const NodeDemand& demand, double now) {
     ReturnSurplus(now);
     SubmitMissing(now);
   }
-  const bool open = std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) {
-    return job.second.record.state != State::kOver;
-  });
+  const bool open =
+      silent_since_ > 0 || std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) {
+        return job.second.record.state != State::kOver;
+      });
   if (open && !listing_ && now >= list_at_) {
     listing_ = true;
     Push(Order::Kind::kList);

@@ -89,15 +89,18 @@ class LaunchMachine {
     ListedJob listed;  ///< as last listed; its `job` is "" before that
     NodeHost host;
     bool agent_came = false;  ///< since the job last started
+    bool failed = false;      ///< its agent did not come, or could compute nothing
 
-    bool submitting = false;    ///< no answer to its submission yet
-    double answered_at = 0;     ///< when that answer came
-    double missing_since = 0;   ///< 0: it is listed
-    double over_since = 0;      ///< 0: the launcher does not say that it is over
-    int missed = 0;             ///< lists in a row without it
-    double idle_since = 0;      ///< 0: its host is busy, or not there
-    double stop_asked_at = 0;   ///< 0: not asked
-    bool stop_failed = false;   ///< the last time that it was asked
+    bool submitting = false;   ///< no answer to its submission yet
+    double answered_at = 0;    ///< when that answer came
+    double missing_since = 0;  ///< 0: it is listed
+    double over_since = 0;     ///< 0: the launcher does not say that it is over
+    int missed = 0;            ///< lists in a row without it
+    double idle_since = 0;     ///< 0: its host is busy, or not there
+    double broken_since = 0;   ///< 0: its host can compute, or is not there
+    double stop_asked_at = 0;  ///< 0: not asked
+    std::string
+        stop_failure;  ///< why the launcher could not be asked the last time; "" if it could
     double agent_due_from = 0;  ///< since when its agent is awaited
   };
   /// By number; jobs that are over stay for a day, for the node hours.
@@ -124,7 +127,9 @@ class LaunchMachine {
   void Begin(double now);
   void Stop(Job* job, const std::string& why, double now);
   void End(Job* job, const std::string& why, double now);
-  void NoteFailure(const Job& job, const std::string& why, double now);
+  void NoteFailure(Job* job, const std::string& why, double now);
+  void Silent(const std::string& why, double now);
+  std::string NotCome(const Job& job, const std::string& otherwise) const;
   void ExcludeAnew();
   void BackOff(const std::string& why, double now);
   void StopNobodys(const NodeJob& job, double now);
@@ -132,7 +137,9 @@ class LaunchMachine {
   void OnMissing(Job* job, double now);
   void OnAgentCame(Job* job, double now);
   void AwaitAgents(double now);
+  void ReturnBroken(double now);
   void StopAgain(double now);
+  void StopOnceMore(Job* job, double now);
   void ReturnIdle(double now);
   void ReturnSurplus(double now);
   void SubmitMissing(double now);
@@ -147,8 +154,9 @@ class LaunchMachine {
   int target_ = 0;
   bool stopped_ = false;
   bool listing_ = false;
-  double list_at_ = 0;  // not before
-  std::string list_failure_;
+  double list_at_ = 0;       // not before
+  double silent_since_ = 0;  // 0: the launcher answers
+  std::string silence_;      // the last error
   double surplus_since_ = 0;
   // Failures of submissions and agents: the time of the next try, doubled with each.
   double try_at_ = 0;
@@ -159,7 +167,12 @@ class LaunchMachine {
   int failed_ = 0;        // jobs whose agents failed
   /// Jobs of nobody that the launcher was told to end in the last minute: when, by id
   std::map<std::string, double> nobodys_;
-  std::map<std::string, int> failures_;          // by node, in a row
+  struct Failures {
+    int in_a_row = 0;
+    bool here = false;  // the agent came and could compute nothing
+    std::string last;
+  };
+  std::map<std::string, Failures> failures_;     // by node
   std::map<std::string, std::string> excluded_;  // by node
   std::vector<Order> orders_;
 };

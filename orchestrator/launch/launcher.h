@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -8,7 +9,7 @@
 namespace evald {
 
 /// Runs jobs on nodes: Slurm, or programs of the user. Calls block, for as long as the launcher's
-/// programs take; one thread at a time.
+/// programs take; one thread at a time. GiveUp alone may be called by any thread.
 class Launcher {
  public:
   virtual ~Launcher() = default;
@@ -30,6 +31,19 @@ class Launcher {
   virtual void Exclude(const NodeJob& /*job*/, const std::vector<std::string>& /*excluded*/) {}
   /// The last lines of the job's log; "" if the log is not visible here.
   virtual std::string LogEnd(const NodeJob& job) = 0;
+
+  /// Nobody waits for the launcher any more: the call under way, and each later one, ends at once.
+  void GiveUp() { given_up_ = true; }
+  /// Has the launcher end the job as Stop does, without waiting for its answer. Does not throw.
+  virtual void StopUnanswered(const NodeJob& job) = 0;
+  /// How a person ends jobs of these names, as a clause: "`scancel --name=a,b` ends them".
+  virtual std::string HowToStop(const std::vector<std::string>& names) const = 0;
+
+ protected:
+  const std::atomic<bool>* given_up() const { return &given_up_; }
+
+ private:
+  std::atomic<bool> given_up_{false};
 };
 
 }  // namespace evald

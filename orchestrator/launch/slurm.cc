@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/last_lines.h"
+#include "base/log.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "evald/error.h"
@@ -30,14 +31,20 @@ std::string UserId() { return std::to_string(::getuid()); }
 
 // A call of a program of Slurm. The program does not see the service's variables: SBATCH_PARTITION,
 // SQUEUE_ACCOUNT or SCANCEL_INTERACTIVE would change what the service asks for.
-ProgramCall CallOf(const char* program, std::vector<std::string> arguments) {
+ProgramCall CallOf(const char* program, std::vector<std::string> arguments,
+                   const std::atomic<bool>* given_up) {
   ProgramCall call{program, std::move(arguments), kPatience, ""};
+  call.given_up = given_up;
   call.keeps_errors = true;
   call.clears_environment = true;
   for (const char* name : kPassedOn) {
     if (const char* value = std::getenv(name)) call.environment[name] = value;
   }
   return call;
+}
+
+std::vector<std::string> CancelArguments(const NodeJob& job) {
+  return {"--user=" + UserId(), job.job.empty() ? "--name=" + job.name : job.job};
 }
 
 [[noreturn]] void ThrowFailed(const char* program, const ProgramResult& result) {
@@ -84,7 +91,7 @@ std::string SlurmLauncher::Script() const {
 
 SubmitAnswer SlurmLauncher::Submit(const NodeJob& job, const std::string& join,
                                    const std::vector<std::string>& excluded) {
-  ProgramCall call = CallOf("sbatch", SubmitArguments(job, excluded));
+  ProgramCall call = CallOf("sbatch", SubmitArguments(job, excluded), given_up());
   call.input = Script();
   call.environment["EVALD_JOIN"] = join;
   try {
@@ -107,8 +114,10 @@ SubmitAnswer SlurmLauncher::Submit(const NodeJob& job, const std::string& join,
 }
 
 std::vector<ListedJob> SlurmLauncher::List() {
-  ProgramCall call = CallOf("squeue", {"--noheader", "--states=all", "--user=" + UserId(),
-                                       std::string("--format=") + slurm::kListFormat});
+  ProgramCall call = CallOf("squeue",
+                            {"--noheader", "--states=all", "--user=" + UserId(),
+                             std::string("--format=") + slurm::kListFormat},
+                            given_up());
   call.environment["SLURM_TIME_FORMAT"] = "%s";
   const ProgramResult result = RunProgram(call);
   if (result.status != 0) ThrowFailed("squeue", result);
@@ -116,20 +125,32 @@ std::vector<ListedJob> SlurmLauncher::List() {
 }
 
 void SlurmLauncher::Stop(const NodeJob& job) {
-  const ProgramCall call =
-      CallOf("scancel", {"--user=" + UserId(), job.job.empty() ? "--name=" + job.name : job.job});
-  const ProgramResult result = RunProgram(call);
+  const ProgramResult result = RunProgram(CallOf("scancel", CancelArguments(job), given_up()));
   const bool gone = result.errors.find("Invalid job id") != std::string::npos;
   if (result.status != 0 && !gone) ThrowFailed("scancel", result);
 }
 
 void SlurmLauncher::Exclude(const NodeJob& job, const std::vector<std::string>& excluded) {
   const ProgramResult result = RunProgram(
-      CallOf("scontrol", {"update", "JobId=" + job.job, "ExcNodeList=" + Join(excluded, ",")}));
+      CallOf("scontrol", {"update", "JobId=" + job.job, "ExcNodeList=" + Join(excluded, ",")},
+             given_up()));
   const auto says = [&](const char* what) { return result.errors.find(what) != std::string::npos; };
   const bool waits_no_more =
       says("no longer pending") || says("already finished") || says("Invalid job id");
   if (result.status != 0 && !waits_no_more) ThrowFailed("scontrol", result);
+}
+
+void SlurmLauncher::StopUnanswered(const NodeJob& job) {
+  try {
+    StartProgram(CallOf("scancel", CancelArguments(job), nullptr));
+  } catch (const Error& e) {
+    log::Warn("{}", e.what());
+  }
+}
+
+std::string SlurmLauncher::HowToStop(const std::vector<std::string>& names) const {
+  return fmt::format("`scancel --name={}` ends {}", Join(names, ","),
+                     names.size() == 1 ? "it" : "them");
 }
 
 fs::path SlurmLauncher::LogOf(const NodeJob& job) const {

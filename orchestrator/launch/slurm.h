@@ -33,6 +33,8 @@ class SlurmLauncher : public Launcher {
   void Stop(const NodeJob& job) override;
   void Exclude(const NodeJob& job, const std::vector<std::string>& excluded) override;
   std::string LogEnd(const NodeJob& job) override;
+  void StopUnanswered(const NodeJob& job) override;
+  std::string HowToStop(const std::vector<std::string>& names) const override;
 
   /// The arguments with which sbatch submits the job. The script comes by standard input.
   std::vector<std::string> SubmitArguments(const NodeJob& job,

@@ -176,6 +176,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool at_rest() const;
   /// The reason why the run waits, if no present worker can do the work that is left; otherwise "".
   const std::string& waiting() const { return waiting_; }
+  /// The last failure of a trial or metric job, if nothing was committed since; "" otherwise.
+  const std::string& failing() const { return failing_; }
   /// Since when no device has been there that could do what the run needs (monotonic); 0: one is.
   int64_t no_device_us() const { return no_device_us_; }
   /// Finishes what is leased, leases nothing more, and is then over.
@@ -375,6 +377,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   HostDoubts doubts_;
   std::set<std::string> ignored_;  // processes that had a message ignored
   static constexpr size_t kCausesMax = 100;
+  std::string failing_;
   std::set<std::string> warned_;  ///< CauseKey of what was said, at most kCausesMax
   int files_lost_ = 0;  // reported files that were not sound, from hosts whose failures count
   std::map<std::string, Json> generation_;  // by task: the generation settings in force

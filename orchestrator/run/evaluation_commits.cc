@@ -62,6 +62,7 @@ void Evaluation::GenerationsCommitted(const CommittedFile& file, const std::vect
   for (const int64_t document : won) record_.generated[file.task][document] = index;
   if (!machine_.judging_stopped(task_index_.at(file.task)))
     backlog_bytes_ += GeneratedBytes(record_, file.task, won);
+  failing_.clear();
   machine_.GenerationsCommitted(task_index_.at(file.task), won, file.path, file.trial,
                                 file.attempt);
   hooks_.changed();
@@ -102,6 +103,7 @@ void Evaluation::ScoresCommitted(size_t task, const CommittedFile& file,
   const size_t index = record_.scores.size();
   record_.scores.push_back(file);
   for (const int64_t document : won) record_.scored[file.task][document] = index;
+  failing_.clear();
   machine_.ScoresCommitted(task, won);
   const bool was_congested = congested();
   backlog_bytes_ -= GeneratedBytes(record_, file.task, won);

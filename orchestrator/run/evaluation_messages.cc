@@ -227,6 +227,7 @@ std::string Evaluation::InUsersWords(std::string message) const {
 
 // One cause is one line, however many trials or jobs it stops; the run's end says how many.
 void Evaluation::WarnOnce(const std::string& what, const std::string& cause) {
+  failing_ = fmt::format("{}: {}", what, cause);
   if (warned_.size() < kCausesMax && warned_.insert(CauseKey(cause)).second) {
     log::Warn("{}: {}", what, cause);
   } else {

@@ -9,7 +9,7 @@ bool HostDoubts::Refused(const Witness& from, const Refusal& refusal) {
   Said& said = refused_[refusal.what];
   said.owners.insert(from.owner);
   said.refusal = refusal;
-  if (said.owners.size() > 1) return true;
+  if (said.owners.size() > 1 && refusal.kind != ErrorKind::kInfrastructure) return true;
   doubted_.insert(from.host);
   return false;
 }

@@ -23,11 +23,13 @@ struct Witness {
 /// A refusal says that something can be done nowhere: a checkpoint cannot be loaded, a request can
 /// never be answered. It is believed from the service's own host, and once agents of two different
 /// tokens say the same. Before that, the host that refused is doubted: it gets nothing more of this
-/// run. A failure may be the host's own fault. A host's first failures do not count against the
-/// work; after kFailuresMax the host is doubted. A host that holds work and does none is doubted,
-/// too. Once two hosts of one token have done so, all hosts of this token are doubted: anyone with
-/// a worker token can join under many names. If only doubted hosts are left for the run, doubts are
-/// settled: their refusals are believed, now and later.
+/// run. A refusal of the kind kInfrastructure says that this host cannot do it, for want of room or
+/// of a program: others may, however many say so. A failure may be the host's own fault. A host's
+/// first failures do not count against the work; after kFailuresMax the host is doubted. A host
+/// that holds work and does none is doubted, too. Once two hosts of one token have done so, all
+/// hosts of this token are doubted: anyone with a worker token can join under many names. If only
+/// doubted hosts are left for the run, doubts are settled: their refusals are believed, now and
+/// later.
 class HostDoubts {
  public:
   static constexpr int kFailuresMax = 3;

@@ -119,8 +119,10 @@ std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello,
     return fmt::format("protocol version {}, expected {}", hello.version, protocol::kAgentVersion);
   }
   if (network && hello.evald != kEvaldVersion) {
-    return fmt::format("it is evald {}, and this is {}; both must be the same", hello.evald,
-                       kEvaldVersion);
+    return fmt::format(
+        "it is evald {}, and this is {}; both must be the same: install {} there, or "
+        "name its program (`evald` of the launcher)",
+        PrintableLine(Shortened(hello.evald, 60)), kEvaldVersion, kEvaldVersion);
   }
   if (!protocol::IsHostName(hello.name) || network == (hello.name == kLocalHost)) {
     return fmt::format(
@@ -385,6 +387,11 @@ void AgentHub::WaitForEnd(int64_t until_us, std::function<void()> done) {
   loop_->After(kPoll, [this, alive = alive_, until_us, done = std::move(done)]() mutable {
     if (*alive) WaitForEnd(until_us, std::move(done));
   });
+}
+
+std::string AgentHub::RefusalOf(const std::string& host) const {
+  const auto refusal = refusals_.find(host);
+  return refusal == refusals_.end() ? "" : refusal->second.first;
 }
 
 Json AgentHub::Refusals() const {

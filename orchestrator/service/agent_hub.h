@@ -57,6 +57,8 @@ class AgentHub {
   /// Agents that may not join: {"name", "reason", "at"} (seconds since 1970) for the last refusal
   /// of each name. A refusal goes when the agent joins.
   Json Refusals() const;
+  /// Why the last agent of this name was refused; "" if none was, or one has joined since.
+  std::string RefusalOf(const std::string& host) const;
 
  private:
   struct Member {

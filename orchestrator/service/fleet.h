@@ -99,7 +99,7 @@ class Fleet {
   void Remove(int64_t run);
 
   /// What is asked for and not there yet, for runs that wait for a device; "": nothing.
-  void Awaits(const std::string& nodes);
+  void Awaits(const std::string& nodes, bool hosts_come);
 
   /// Tells the machine the time, and which processes have been silent for too long. Call it several
   /// times a second.
@@ -140,9 +140,10 @@ class Fleet {
  private:
   struct HostEntry {
     Host* host = nullptr;
-    int threads = 0;     // HostInfo
-    std::string owner;   // HostInfo
-    double ends_at = 0;  // when it ends, in seconds since 1970; 0: no end is known
+    int threads = 0;           // HostInfo
+    std::string owner;         // HostInfo
+    double ends_at = 0;        // when it ends, in seconds since 1970; 0: no end is known
+    std::string last_failure;  ///< of a trial or job there; "" for none
   };
   struct RunEntry {
     std::shared_ptr<Evaluation> run;
@@ -186,6 +187,7 @@ class Fleet {
   void OnTrialMessage(const std::string& id, const protocol::Message& message);
   RunEntry* PassOn(const std::string& id, const protocol::Message& message,
                    std::optional<double>* device_s = nullptr);
+  void NoteFailure(const std::string& id, const protocol::Message& message);
   int64_t RunNamedBy(const std::string& id, const protocol::Message& message) const;
   void TakeRevoked(RunEntry* entry);
 

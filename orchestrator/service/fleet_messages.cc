@@ -68,10 +68,21 @@ int64_t Fleet::RunNamedBy(const std::string& id, const protocol::Message& messag
   return 0;
 }
 
+// Keeps the last failure on each host, for people.
+void Fleet::NoteFailure(const std::string& id, const protocol::Message& message) {
+  const auto host = hosts_.find(PlaceOfProcess(id).first);
+  if (host == hosts_.end()) return;
+  if (const auto* trial = std::get_if<protocol::TrialFailed>(&message))
+    host->second.last_failure = trial->message;
+  if (const auto* job = std::get_if<protocol::JobFailed>(&message))
+    host->second.last_failure = job->message;
+}
+
 // Passes the message on to its run, and the run's change to the machine. Returns the run; null if
 // it is over. Sets *device_s to the run's answer (Evaluation::Heard).
 Fleet::RunEntry* Fleet::PassOn(const std::string& id, const protocol::Message& message,
                                std::optional<double>* device_s) {
+  NoteFailure(id, message);
   RunEntry* entry = Find(RunNamedBy(id, message));
   if (entry == nullptr) return nullptr;
   const std::optional<double> counted = entry->run->Heard(id, message);

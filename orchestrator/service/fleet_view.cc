@@ -56,7 +56,9 @@ std::string Fleet::HostState(const std::string& name) const {
   return host == machine_.hosts().end() ? "" : StateOf(host->second);
 }
 
-void Fleet::Awaits(const std::string& nodes) { machine_.Awaits(nodes); }
+void Fleet::Awaits(const std::string& nodes, bool hosts_come) {
+  machine_.Awaits(nodes, hosts_come);
+}
 
 NodeHost Fleet::NodeHostOf(const std::string& name) const {
   const auto found = machine_.hosts().find(name);
@@ -78,6 +80,14 @@ NodeHost Fleet::NodeHostOf(const std::string& name) const {
   for (const size_t i : host.metric_processes)
     node.busy = node.busy || machine_.metric_processes()[i].job_of != 0;
   if (usable == 0 && !aside.empty()) node.broken = "its devices are set aside: " + aside;
+  if (node.busy || !node.broken.empty()) return node;
+  if (const std::optional<std::string> why = machine_.Unused(name)) {
+    const auto known = hosts_.find(name);
+    const std::string failure = known == hosts_.end() ? "" : known->second.last_failure;
+    node.broken = !why->empty()
+                      ? *why
+                      : "what it does fails: " + (failure.empty() ? "it is doubted" : failure);
+  }
   return node;
 }
 

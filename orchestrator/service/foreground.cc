@@ -97,6 +97,7 @@ class ForegroundRun {
     evaluation_->Start();
     Tick();
     loop_.Run();
+    nodes_.reset();
     ProgressSnapshot last = evaluation_->Progress();
     if (!evaluation_->complete()) last.remaining_s = -1;  // nothing goes on
     display_.Finish(last);
@@ -116,13 +117,13 @@ class ForegroundRun {
  private:
   // Agents of nodes may come and go from now on.
   void TakeAgents(RunNodes* nodes, const RunDirectory& directory) {
-    nodes_ = nodes;
     hub_ =
         std::make_unique<AgentHub>(&loop_, &fleet_, LocalAgent{{}, {}, socket_directory_.path()});
     hub_->Guard(&tokens_);
     hub_->Serve();
     finisher_->SetSettled(
         [files = hub_->shared_files()](const fs::path& file) { files->AwaitNamed(file); });
+    nodes_.reset(nodes);
     nodes_->Start({&loop_, &fleet_, hub_.get(), &tokens_, directory.id(), directory.path()});
   }
 
@@ -135,7 +136,7 @@ class ForegroundRun {
   void Tick() {
     if (nodes_ != nullptr) {
       nodes_->Tick();
-      fleet_.Awaits(nodes_->WaitsFor());
+      fleet_.Awaits(nodes_->WaitsFor(), nodes_->MoreMayCome());
       const std::string why = nodes_->Hopeless();
       if (!why.empty() && fleet_.device_count() == 0 && !evaluation_->ending())
         evaluation_->Fail(ErrorKind::kInfrastructure, why);
@@ -155,7 +156,7 @@ class ForegroundRun {
   }
 
   void OnSignal(int signal) {
-    // The launcher may not answer. Jobs that were not told to end do so by themselves.
+    if (nodes_ != nullptr) nodes_->Hurry();
     if (++signals_ > 2 && nodes_ != nullptr) return loop_.Stop();
     if (signals_ > 1 || !evaluation_->planned()) {
       evaluation_->Fail(ErrorKind::kInfrastructure,
@@ -191,7 +192,10 @@ class ForegroundRun {
   LocalHost host_;
   JobTokens tokens_;
   std::unique_ptr<AgentHub> hub_;  // null without nodes
-  RunNodes* nodes_ = nullptr;
+  struct Closing {
+    void operator()(RunNodes* nodes) const { nodes->Close(); }
+  };
+  std::unique_ptr<RunNodes, Closing> nodes_;  // the caller's; null without nodes
   const double stall_timeout_s_;
   Countdown countdown_;
   int signals_ = 0;

@@ -1,6 +1,7 @@
 #include "orchestrator/service/node_pool.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -19,6 +20,8 @@ namespace {
 using OrderKind = LaunchMachine::Order::Kind;
 
 constexpr double kTellEnds_s = 5;
+constexpr int64_t kLastAnswerMicros = 2'000'000;
+constexpr useconds_t kLookMicros = 10'000;
 
 // A name that may stand among the arguments of a launcher's programs.
 bool IsNodeName(const std::string& node) {
@@ -48,21 +51,43 @@ NodePool::NodePool(NodePoolOptions options, Support support, Records records,
   machine_.Restored(jobs, earlier.excluded, Now());
 }
 
+// A call that is about to end may still have its answer.
 NodePool::~NodePool() {
   *alive_ = false;
+  for (int64_t until = MonotonicMicros() + kLastAnswerMicros;
+       thread_ && calls_ > 0 && MonotonicMicros() < until;)
+    ::usleep(kLookMicros);
+  options_.launcher->GiveUp();
   thread_.reset();
+}
+
+void NodePool::Ask(std::function<void()> work, WorkThread::Done done) {
+  if (!thread_) return;
+  thread_->Post(
+      [this, work = std::move(work)] {
+        struct Counted {
+          explicit Counted(std::atomic<int>* count) : count(count) { ++*count; }
+          ~Counted() { --*count; }
+          std::atomic<int>* count;
+        } const counted(&calls_);
+        work();
+      },
+      std::move(done));
 }
 
 std::string NodePool::HostOf(const NodeJob& job) const {
   return fmt::format("{}-{}", options_.name, job.number);
 }
 
-// The machine's time never goes back, though the clock may.
-double NodePool::Now() { return now_ = std::max(now_, WallSeconds()); }
+// The machine's time goes on evenly, however the wall clock is set meanwhile.
+double NodePool::Now() {
+  return now_ = begun_ + 1e-6 * static_cast<double>(MonotonicMicros() - begun_us_);
+}
 
 void NodePool::Tick(const NodeDemand& demand) {
   for (const auto& [number, job] : machine_.jobs()) {
-    const NodeHost host = support_.fleet->NodeHostOf(HostOf(job.record));
+    NodeHost host = support_.fleet->NodeHostOf(HostOf(job.record));
+    host.refused = support_.hub->RefusalOf(HostOf(job.record));
     if (!(host == job.host)) machine_.HostIs(number, host, Now());
   }
   machine_.Tick(demand, Now());
@@ -83,7 +108,7 @@ void NodePool::TellEnds() {
   ends_told_at_ = now_;
   for (const auto& [number, job] : machine_.jobs()) {
     if (job.host.connected && job.listed.ends_at > 0)
-      support_.fleet->HostEnds(HostOf(job.record), job.listed.ends_at - now_);
+      support_.fleet->HostEnds(HostOf(job.record), job.listed.ends_at - WallSeconds());
   }
 }
 
@@ -100,10 +125,33 @@ void NodePool::CheckStopped() {
   if (!stopped_) return;
   const auto& jobs = machine_.jobs();
   const bool open = std::any_of(jobs.begin(), jobs.end(), [](const auto& entry) {
-    return entry.second.submitting || entry.second.stop_failed;
+    return entry.second.submitting || !entry.second.stop_failure.empty();
   });
-  if ((open || telling_ > 0) && WallSeconds() < stop_until_) return;
+  if (thread_ && (open || telling_ > 0)) {
+    if (Now() < stop_until_) return;
+    Abandon();
+  }
   std::exchange(stopped_, nullptr)();
+}
+
+void NodePool::Hurry(double patience_s) { stop_until_ = std::min(stop_until_, Now() + patience_s); }
+
+void NodePool::Abandon() {
+  if (!thread_) return;
+  options_.launcher->GiveUp();
+  thread_.reset();
+  std::vector<std::string> names;
+  for (const auto& [number, job] : machine_.jobs()) {
+    if (job.record.state == NodeJob::State::kOver || told_.count(number) > 0) continue;
+    options_.launcher->StopUnanswered(job.record);
+    names.push_back(job.record.name);
+  }
+  if (names.empty()) return;
+  log::Warn(
+      "launcher '{}' has not answered: job{} '{}' may still wait or run; evald has asked for the "
+      "end without waiting for the answer; {}; an agent that finds nobody ends after {:.0f} s",
+      options_.name, names.size() == 1 ? "" : "s", Join(names, "', '"),
+      options_.launcher->HowToStop(names), options_.linger_s);
 }
 
 bool NodePool::Release(const std::string& node) {
@@ -175,7 +223,7 @@ void NodePool::Submit(const NodeJob& job) {
     FailPoint("launch.recorded");
     log::Info("launcher '{}': submitting {}", options_.name, job.name);
     auto answer = std::make_shared<SubmitAnswer>();
-    thread_->Post(
+    Ask(
         [this, answer, job, join, excluded] {
           *answer = options_.launcher->Submit(job, join, excluded);
           FailPoint("launch.submitted");
@@ -191,7 +239,7 @@ void NodePool::Submit(const NodeJob& job) {
 
 void NodePool::Stop(const NodeJob& job) {
   ++telling_;
-  thread_->Post(
+  Ask(
       [this, job] {
         options_.launcher->Stop(job);
         FailPoint("launch.stopped");
@@ -199,6 +247,7 @@ void NodePool::Stop(const NodeJob& job) {
       [this, alive = alive_, job](const std::optional<Error>& error) {
         if (!*alive) return;
         --telling_;
+        if (!error) told_.insert(job.number);
         if (error) {
           machine_.StopFailed(job.number, error->what(), Now());
         } else {
@@ -212,24 +261,24 @@ void NodePool::Stop(const NodeJob& job) {
 
 void NodePool::List() {
   auto jobs = std::make_shared<std::vector<ListedJob>>();
-  thread_->Post([this, jobs] { *jobs = options_.launcher->List(); },
-                [this, alive = alive_, jobs, asked = Now()](const std::optional<Error>& error) {
-                  if (!*alive) return;
-                  if (error) {
-                    machine_.ListFailed(error->what(), Now());
-                  } else {
-                    machine_.Listed(*jobs, asked, Now());
-                  }
-                  Carry();
-                });
+  Ask([this, jobs] { *jobs = options_.launcher->List(); },
+      [this, alive = alive_, jobs, asked = Now()](const std::optional<Error>& error) {
+        if (!*alive) return;
+        if (error) {
+          machine_.ListFailed(error->what(), Now());
+        } else {
+          machine_.Listed(*jobs, asked, Now());
+        }
+        Carry();
+      });
 }
 
 void NodePool::ReadLog(const NodeJob& job) {
   auto end = std::make_shared<std::string>();
-  thread_->Post([this, end, job] { *end = options_.launcher->LogEnd(job); },
-                [this, alive = alive_, end, number = job.number](const std::optional<Error>&) {
-                  if (*alive) machine_.LogEnds(number, *end);
-                });
+  Ask([this, end, job] { *end = options_.launcher->LogEnd(job); },
+      [this, alive = alive_, end, number = job.number](const std::optional<Error>&) {
+        if (*alive) machine_.LogEnds(number, *end);
+      });
 }
 
 std::vector<std::string> NodePool::Excluded() const {
@@ -241,14 +290,14 @@ std::vector<std::string> NodePool::Excluded() const {
 }
 
 void NodePool::Exclude(const NodeJob& job) {
-  thread_->Post([this, job, excluded = Excluded()] { options_.launcher->Exclude(job, excluded); },
-                [name = options_.name, job](const std::optional<Error>& error) {
-                  if (!error) return;
-                  log::Warn(
-                      "launcher '{}': {} keeps the nodes that it was not to use when it was "
-                      "submitted: {}",
-                      name, job.name, error->what());
-                });
+  Ask([this, job, excluded = Excluded()] { options_.launcher->Exclude(job, excluded); },
+      [name = options_.name, job](const std::optional<Error>& error) {
+        if (!error) return;
+        log::Warn(
+            "launcher '{}': {} keeps the nodes that it was not to use when it was "
+            "submitted: {}",
+            name, job.name, error->what());
+      });
 }
 
 // ---- looking

@@ -1,13 +1,16 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "evald/json.h"
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/fleet/work_thread.h"
@@ -76,6 +79,11 @@ class NodePool {
   /// All jobs end, and no further one is submitted. Calls `done` once the launcher has been told of
   /// each, or after `patience_s`.
   void StopAll(double patience_s, std::function<void()> done);
+  /// From now on StopAll waits for at most `patience_s`.
+  void Hurry(double patience_s);
+  /// The launcher is not waited for any more, and asked nothing. Jobs whose end it has not
+  /// confirmed are told to end without waiting for an answer, and the log names them.
+  void Abandon();
   /// Nodes that were excluded are asked for again. False if the node is not excluded.
   bool Release(const std::string& node);
 
@@ -103,20 +111,26 @@ class NodePool {
   void Save(const NodeJob& job, std::function<void()> done);
   void CheckStopped();
   void TellEnds();
+  void Ask(std::function<void()> work, WorkThread::Done done);
 
   NodePoolOptions options_;
   Support support_;
   Records records_;
   LaunchMachine machine_;
   std::map<std::string, std::string> recorded_excluded_;
-  double now_ = 0;
-  double ends_told_at_ = 0;  // when the fleet was last told of all hosts' ends
-  int telling_ = 0;          // calls of Launcher::Stop under way
+  const double begun_ = WallSeconds();
+  const int64_t begun_us_ = MonotonicMicros();
+  double now_ = 0;             // of the machine
+  double ends_told_at_ = 0;    // when the fleet was last told of all hosts' ends
+  int telling_ = 0;            // calls of Launcher::Stop under way
+  std::set<int64_t> told_;     // jobs of which the launcher has confirmed that they end
+  std::atomic<int> calls_{0};  // of the launcher, under way
   double stop_until_ = 0;
   std::function<void()> stopped_;
   std::vector<std::string> problems_;  // as of the last Tick; the log has them
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  std::unique_ptr<WorkThread> thread_;  // last: ends before what its work uses
+  /// Null once the launcher is abandoned. Last: ends before what its work uses
+  std::unique_ptr<WorkThread> thread_;
 };
 
 /// "intended", "submitted", "stopping" or "over".

@@ -32,7 +32,7 @@ Json ShowJob(const NodePoolOptions& options, const LaunchMachine::Job& job) {
           {"host", fmt::format("{}-{}", options.name, record.number)},
           {"state", StateOfJob(job)},
           {"word", TextOrNull(job.listed.word)},
-          {"reason", waits ? TextOrNull(job.listed.reason) : Json()},
+          {"reason", waits && !job.host.connected ? TextOrNull(job.listed.reason) : Json()},
           {"node", TextOrNull(record.node)},
           {"devices", job.host.devices},
           {"submitted_at", Rfc3339(record.intended_at)},

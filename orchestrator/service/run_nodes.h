@@ -32,10 +32,16 @@ class RunNodes {
   virtual void Tick() = 0;
   /// What the run waits for while no node is there; "" if nothing is asked for.
   virtual std::string WaitsFor() const = 0;
+  /// Whether nodes are expected that have not come yet.
+  virtual bool MoreMayCome() const = 0;
   /// Why no node is to be hoped for; "" if there is hope.
   virtual std::string Hopeless() const = 0;
   /// Gives the nodes back, then calls `done`.
   virtual void Stop(std::function<void()> done) = 0;
+  /// A person waits for the end: Stop waits for no launcher that does not answer.
+  virtual void Hurry() = 0;
+  /// Lets go of all in `support`, whether Stop was called or not. May block for a second.
+  virtual void Close() = 0;
 };
 
 }  // namespace evald

@@ -88,7 +88,7 @@ void Service::TickPools() {
     demand.devices += pool->DevicesToCome();
     for (std::string& what : pool->Awaited()) awaited.push_back(std::move(what));
   }
-  fleet_->Awaits(evald::Join(awaited, "; "));
+  fleet_->Awaits(evald::Join(awaited, "; "), true);
 }
 
 Json Service::LauncherResources() const {

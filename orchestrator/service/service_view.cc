@@ -164,6 +164,8 @@ Json Service::Resource(const QueuedRun& run) const {
   if (!over && run.evaluation && !run.evaluation->waiting().empty()) {
     problems.push_back("it waits for " + run.evaluation->waiting());
   }
+  if (!over && run.evaluation && !run.evaluation->failing().empty())
+    problems.push_back(run.evaluation->failing());
   if (run.state == "queued" && !run.waits_for.empty())
     problems.push_back("it waits for " + run.waits_for);
   if (!over && !run.resumes.empty()) problems.push_back("it is resumed once it has ended");

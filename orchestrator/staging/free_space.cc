@@ -46,18 +46,20 @@ std::vector<SpaceLimit> SpaceIn(const fs::path& root) {
   std::vector<SpaceLimit> limits;
   // A tmpfs mounted with size=0 has no limit of its own and reports no blocks.
   if (!memory || info.f_blocks > 0) {
-    limits.push_back(
-        {"the file system of " + root.string(), uint64_t{info.f_bavail} * info.f_frsize,
-         uint64_t{info.f_blocks} * info.f_frsize,
-         memory ? "make it larger (docker run --shm-size=SIZE; on a host, mount -o "
-                  "remount,size=SIZE /dev/shm), or set staging.root to a folder with space"
-                : "free some space, or set staging.root to a folder with space"});
+    limits.push_back({"the file system of " + root.string(),
+                      uint64_t{info.f_bavail} * info.f_frsize,
+                      uint64_t{info.f_blocks} * info.f_frsize,
+                      memory ? "make it larger (docker run --shm-size=SIZE; on a host, mount -o "
+                               "remount,size=SIZE /dev/shm), or set staging.root (--staging-root "
+                               "of an agent) to a folder with space"
+                             : "free some space, or set staging.root (--staging-root of an agent) "
+                               "to a folder with space"});
   }
   if (!memory) return limits;
   if (const MemoryLimit host = HostMemory(); host.free > 0) {
     limits.push_back({"this host's available memory", host.free, host.total,
                       "free memory (evald stage --drop all), use a host with more, or set "
-                      "staging.root to a folder on a disk"});
+                      "staging.root (--staging-root of an agent) to a folder on a disk"});
   }
   for (SpaceLimit& limit : CgroupMemoryLimits("/proc/self", "")) limits.push_back(std::move(limit));
   return limits;

@@ -1,15 +1,18 @@
 // Preloaded by tests: a wall clock that is set again and again. CLOCK_REALTIME jumps four times a
-// second, days forwards and backwards. CLOCK_MONOTONIC goes on normally.
+// second, days forwards and backwards. With EVALD_CLOCK_AHEAD=SECONDS it is constantly ahead, or
+// behind if the number is negative. CLOCK_MONOTONIC goes on normally.
 #include <sys/time.h>
 #include <time.h>
 
 #include <cstdint>
+#include <cstdlib>
 
 #include "tests/faults/layer.h"
 
 namespace {
 
 int64_t JumpSeconds() {
+  if (const char* ahead = std::getenv("EVALD_CLOCK_AHEAD")) return std::atoll(ahead);
   constexpr int64_t kJumps[] = {0, 86400 * 9, -3600 * 5, 1, -86400 * 400, 3600};
   timespec now{};
   ::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);

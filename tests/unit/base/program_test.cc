@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "base/clock.h"
 #include "tests/unit/support/caught.h"
 
@@ -51,6 +54,32 @@ TEST(Program, SeesTheVariablesOfTheCall) {
   call.clears_environment = true;
   EXPECT_THAT(RunProgram(call).output, HasSubstr("EVALD_TEST=1\n"));
   EXPECT_THAT(RunProgram(call).output, testing::Not(HasSubstr("SECRET")));
+}
+
+TEST(Program, IsKilledSoonAfterItIsGivenUp) {
+  std::atomic<bool> given_up{false};
+  ProgramCall call = Shell("sleep 100 & sleep 100");
+  call.timeout = std::chrono::seconds(60);
+  call.given_up = &given_up;
+  std::thread giving([&] {
+    ::usleep(200'000);
+    given_up = true;
+  });
+  const int64_t begun = MonotonicMicros();
+  EXPECT_THAT(CaughtText([&] { RunProgram(call); }), HasSubstr("/bin/sh was given up"));
+  EXPECT_LT(MonotonicMicros() - begun, 5'000'000);
+  giving.join();
+}
+
+TEST(Program, ThatIsOnlyStartedGoesOnByItself) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const std::string path = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(ends[1]);
+  StartProgram(Shell("sleep 0.2; echo nobody reads this; echo told >" + path));
+  char said[5] = {};
+  EXPECT_EQ(::read(ends[0], said, sizeof said), 5);
+  EXPECT_EQ(std::string(said, 4), "told");
+  for (const int end : ends) ::close(end);
 }
 
 TEST(Program, IsKilledWithItsChildrenOnceItsTimeIsUp) {

@@ -265,8 +265,85 @@ TEST_F(LaunchStory, AnAgentWhoseDevicesComputeNothingGoesBack) {
   List({Runs(1, "71")});
   machine_->HostIs(1, {.connected = true, .devices = 3, .broken = "its agent has 3 of 4 GPUs"},
                    now_);
-  EXPECT_THAT(Orders(), Contains("stop 1"));
+  EXPECT_THAT(Tick(kMuch), Contains("stop 1"));
   EXPECT_THAT(Problems(), HasSubstr("job 71 ('evald-ab-1') on n1: its agent has 3 of 4 GPUs"));
+}
+
+// The agent comes each time, which is no success.
+TEST_F(LaunchStory, ANodeThatCanComputeNothingTwiceIsExcluded) {
+  const NodeHost broken{.connected = true, .devices = 4, .broken = "no room"};
+  for (int64_t number = 1; number <= 2; ++number) {
+    const std::string job = "7" + std::to_string(number);
+    limits_.nodes_max = 1;
+    if (number == 1) machine_.emplace(limits_);
+    EXPECT_THAT(Tick(kMuch), Contains("submit " + std::to_string(number)));
+    Accept(number, job);
+    machine_->HostIs(number, broken, now_);
+    EXPECT_THAT(Tick(kMuch), testing::Not(Contains(HasSubstr("stop")))) << "on which node?";
+    List({Shown(number, job, ListedJob::State::kRunning, "bad")});
+    EXPECT_THAT(Tick(kMuch), Contains("stop " + std::to_string(number)));
+    machine_->HostIs(number, {}, now_);
+    List({Shown(number, job, ListedJob::State::kOver, "bad")});
+    EXPECT_THAT(Problems(), HasSubstr("on bad: no room"));
+    now_ += 130;
+  }
+  EXPECT_EQ(machine_->excluded().count("bad"), 1U);
+}
+
+TEST_F(LaunchStory, AReasonOfANodeStaysWhileOthersWork) {
+  TwoNodes();
+  machine_->HostIs(1, {.connected = true, .devices = 4, .broken = "no room"}, now_);
+  Tick(kMuch);
+  List({Shown(1, "71", ListedJob::State::kOver), Runs(2, "72")});
+  now_ += 130;
+  Tick(kMuch);
+  Accept(3, "73");
+  List({Runs(2, "72"), Runs(3, "73")});
+  Agent(3);
+  EXPECT_THAT(Problems(), HasSubstr("job 71 ('evald-ab-1') on n1: no room"));
+}
+
+TEST_F(LaunchStory, TheReasonOfAnAgentThatIsRefusedIsSaid) {
+  Tick(kMuch);
+  Accept(1, "71");
+  List({Runs(1, "71")});
+  machine_->HostIs(1, {.refused = "it is evald 2, and this is 1"}, now_);
+  List({Shown(1, "71", ListedJob::State::kOver, "n1")});
+  EXPECT_THAT(Problems(), HasSubstr("job 71 ('evald-ab-1') on n1: its agent is refused: it is "
+                                    "evald 2, and this is 1"));
+  EXPECT_THAT(Orders(), testing::Not(Contains(HasSubstr("read log"))));
+}
+
+TEST_F(LaunchStory, NothingIsSubmittedToALauncherThatDoesNotAnswer) {
+  Tick(kMuch);
+  for (int64_t number = 1; number <= 2; ++number) {
+    machine_->Submitted(
+        number, {SubmitAnswer::Outcome::kRefused, "", "Unable to contact slurm controller", true},
+        now_);
+  }
+  machine_->ListFailed("squeue fails", now_);
+  for (int i = 0; i < 100; ++i) {
+    now_ += 40;
+    EXPECT_THAT(Tick(kMuch), Contains("list")) << "though no job is known to it";
+    machine_->ListFailed("squeue fails", now_);
+  }
+  EXPECT_EQ(Problems(), "no answer since 1970-01-01 00:16:40 UTC: squeue fails\n");
+  List({});
+  EXPECT_EQ(Problems(), "");
+  EXPECT_THAT(Tick(kMuch), Contains("submit 3")) << "at once";
+}
+
+TEST_F(LaunchStory, ALauncherThatAnswersAgainHearsWhatItHasMissed) {
+  TwoNodes();
+  machine_->StopAll(now_);
+  Orders();
+  machine_->StopFailed(1, "scancel fails", now_);
+  EXPECT_EQ(Problems(), "job 71 ('evald-ab-1') does not end: scancel fails\n");
+  machine_->ListFailed("squeue fails", now_);
+  EXPECT_EQ(Problems(), "no answer since 1970-01-01 00:16:40 UTC: squeue fails\n");
+  now_ += 5;
+  List({Runs(1, "71"), Runs(2, "72")});
+  EXPECT_THAT(Orders(), ElementsAre("stop 1"));
 }
 
 TEST_F(LaunchStory, ARefusedSubmissionIsTriedLessAndLessOften) {

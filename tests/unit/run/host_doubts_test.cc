@@ -28,6 +28,15 @@ TEST(HostDoubts, OneAgentsRefusalIsBelievedOnceAnotherTokensAgentSaysTheSame) {
   EXPECT_TRUE(doubts.Refused(Agent("gpu4", "other"), kLoad));
 }
 
+TEST(HostDoubts, WhatIsTheHostsOwnFaultIsSaidOfThisHostAlone) {
+  const HostDoubts::Refusal room{"load", ErrorKind::kInfrastructure, "no room"};
+  HostDoubts doubts;
+  EXPECT_FALSE(doubts.Refused(Agent("gpu1", "one"), room));
+  EXPECT_FALSE(doubts.Refused(Agent("gpu2", "other"), room));
+  EXPECT_FALSE(doubts.doubted(Agent("gpu3", "third")));
+  EXPECT_EQ(doubts.Settle().size(), 1U) << "nobody else is left";
+}
+
 TEST(HostDoubts, SoManyFailuresOfAHostDoNotCountAndThenItGetsNothingMore) {
   HostDoubts doubts;
   for (int i = 0; i < HostDoubts::kFailuresMax; ++i) {
