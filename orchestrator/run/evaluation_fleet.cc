@@ -120,6 +120,10 @@ Evaluation::StealOutcome Evaluation::Steal(const std::string& worker, const Json
   for (const ShortenOrder& order : machine_.Steal(processes_.Of(worker), now, until_us))
     outcome.shorten.push_back({processes_.NameOf(order.worker), MessageOf(order)});
   if (!outcome.shorten.empty() || congested()) return outcome;
+  if (const auto left = machine_.LeaseLeft(processes_.Of(worker), now, until_us)) {
+    outcome.backup = Granted(*left, worker, engine);
+    return outcome;
+  }
   const auto lease = machine_.LeaseBackup(processes_.Of(worker), now, until_us);
   if (!lease) return outcome;
   log::Info("trial {} is a backup for {} of a trial that another worker is late with", lease->trial,

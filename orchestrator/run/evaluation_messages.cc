@@ -185,7 +185,8 @@ void Evaluation::OnProgress(const std::string& worker, const protocol::Progress&
                        .salvaged = progress.salvaged},
                       MonotonicMicros());
   const auto task = task_index_.find(progress.oldest_task);
-  if (task != task_index_.end()) machine_.Overdue(task->second, progress.oldest_seconds);
+  if (task != task_index_.end())
+    machine_.Overdue(processes_.Of(worker), task->second, progress.oldest_seconds);
 }
 
 void Evaluation::OnShortened(const std::string& worker, const protocol::Shortened& shortened) {

@@ -12,6 +12,7 @@
 
 #include "orchestrator/schedule/backups.h"
 #include "orchestrator/schedule/corrections.h"
+#include "orchestrator/schedule/device_speeds.h"
 #include "orchestrator/schedule/lease_table.h"
 #include "orchestrator/schedule/numbered.h"
 #include "orchestrator/schedule/open_work.h"
@@ -195,8 +196,9 @@ class RunMachine {
   /// open again. True if there are any.
   bool Shortened(Holder worker, int64_t trial, int attempt, size_t task, int64_t first,
                  int64_t end);
-  /// A request of the task has been under way for `seconds` and has not ended.
-  void Overdue(size_t task, double seconds);
+  /// A request of the task has been under way on this worker's device for `seconds` and has not
+  /// ended.
+  void Overdue(Holder worker, size_t task, double seconds);
   /// A worker's heartbeat, about one or more of its trials. Trials that the worker does not hold
   /// are passed over.
   void Progressed(Holder worker, std::span<const TrialProgress> trials, int64_t now);
@@ -211,6 +213,9 @@ class RunMachine {
   /// Seconds of work that the worker furthest behind holds and has not begun. 0 while documents are
   /// open.
   double waiting_s(int64_t now) const;
+  /// An idle worker that got no trial asks again, while documents are open: a slow worker may have
+  /// left them to faster ones. As LeaseTrial.
+  std::optional<TrialLease> LeaseLeft(Holder worker, int64_t now, int64_t until_us = 0);
   /// Leases a backup of a trial to an idle worker, when no documents are open and none wait on
   /// other workers. Only a trial whose worker is expected to end it clearly later than the backup
   /// gets one (backups.h). The slices that are reported first count; the other worker's trial is
@@ -339,6 +344,14 @@ class RunMachine {
     int64_t counterpart = -1;  // its live backup, or the trial that it is a backup of
   };
   std::optional<int64_t> CutTrial(Holder worker, double seconds);
+  bool IsLong(const TaskEstimate& estimate) const;
+  void NoteSpeed(Holder worker, size_t task, int64_t documents, double device_s, double longest_s);
+  bool IsSlow(int device) const;
+  double ExcessOf(Holder worker);
+  std::optional<Cut> ProbeOf(Holder worker, const std::vector<Cut>& cuts);
+  std::vector<size_t> ProbeTasks() const;
+  double SecondsOfSlow(Holder worker, int64_t now);
+  int64_t& WaitsSinceOf(Holder worker);
   double HeldSeconds(Holder worker) const;
   double SecondsFor(Holder worker, int64_t now, int64_t until_us);
   double SlownessOf(Holder worker);
@@ -388,6 +401,8 @@ class RunMachine {
   int stalls_ = 0;                 // calls of TakeStalled that took trials back
   Stealing stealing_{0};
   Backups backups_;
+  DeviceSpeeds speeds_;
+  std::vector<size_t> probes_of_;  // by device: probes that it was given
   double lease_s_ = 0;
   std::vector<bool>
       untold_of_;  // by device: its report to backups_ waits until a worker asks for a backup
@@ -395,6 +410,8 @@ class RunMachine {
   std::vector<RevokeOrder> revoked_;
   // The time until which a worker waits for documents that others give back
   std::vector<int64_t> steal_wait_us_;  // by worker
+  // Since when a slow worker leaves the open documents to others; 0: it does not
+  std::vector<int64_t> waits_since_us_;  // by worker
   LeaseTable trials_table_;
   LeaseTable jobs_table_;
   int64_t next_trial_ = 0;

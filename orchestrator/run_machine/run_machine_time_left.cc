@@ -36,7 +36,9 @@ double RunMachine::SecondsFor(Holder worker, int64_t now, int64_t until_us) {
   return Seconds(until_us - now) - SlownessOf(worker) * HeldSeconds(worker);
 }
 
-double RunMachine::SlownessOf(Holder worker) { return backups_.slowness(DeviceOf(worker)); }
+double RunMachine::SlownessOf(Holder worker) {
+  return std::max(backups_.slowness(DeviceOf(worker)), ExcessOf(worker));
+}
 
 double RunMachine::SecondsOf(const TrialState& trial, double slow) const {
   TrialSeconds seconds(work_, lease_s_, slow);

@@ -68,16 +68,21 @@ int64_t RunMachine::FreePlaces(Holder worker) const {
   return work_.places() - static_cast<int64_t>(std::ceil(held));
 }
 
+// Long beside what is left to do.
+bool RunMachine::IsLong(const TaskEstimate& estimate) const {
+  const double share = work_.device_s() / std::max(1, work_.devices());
+  return estimate.request_s >= kLongRequestSeconds && 2 * estimate.request_s >= share;
+}
+
 // A long request that waits for a place, which another one may hold for as long, holds up the end
 // of the run, while other devices would have begun it. So documents whose requests are long, beside
 // what is left to do, are given out by places.
 void RunMachine::FitIntoPlaces(Holder worker, std::vector<Cut>* cuts) const {
-  const double share = work_.device_s() / std::max(1, work_.devices());
   double places = std::max(1.0, static_cast<double>(FreePlaces(worker)));
   for (size_t i = 0; i < cuts->size(); ++i) {
     Cut& cut = (*cuts)[i];
     const TaskEstimate& estimate = work_.estimate(cut.task);
-    if (estimate.request_s < kLongRequestSeconds || 2 * estimate.request_s < share) continue;
+    if (!IsLong(estimate)) continue;
     const double each = std::max(1.0, specs_[cut.task].requests_per_document);
     // As few documents as that are worth a lease, however
     const double worth = std::ceil(kWorthLeases * lease_s_ / std::max(estimate.device_s, 1e-9));
@@ -96,6 +101,7 @@ std::optional<int64_t> RunMachine::CutTrial(Holder worker, double seconds) {
   if (work_.documents() == 0) return std::nullopt;
   std::vector<Cut> cuts = policy_->Next(work_, DeviceOf(worker) % std::max(1, work_.devices()));
   if (cuts.empty()) return std::nullopt;
+  if (const auto probe = ProbeOf(worker, cuts)) cuts = {*probe};
   if (policy_->backs_up_stragglers()) FitIntoPlaces(worker, &cuts);
   if (std::isfinite(seconds)) cuts = CutToFit(work_, cuts, lease_s_, SlownessOf(worker), seconds);
   if (cuts.empty()) return std::nullopt;
@@ -116,9 +122,9 @@ std::optional<int64_t> RunMachine::CutTrial(Holder worker, double seconds) {
 }
 
 std::optional<TrialLease> RunMachine::LeaseTrial(Holder worker, int64_t now, int64_t until_us) {
-  const double seconds = SecondsFor(worker, now, until_us);
+  const double seconds = std::min(SecondsFor(worker, now, until_us), SecondsOfSlow(worker, now));
   std::function<bool(int64_t)> ends_in_time;
-  if (until_us != 0) {
+  if (std::isfinite(seconds)) {
     ends_in_time = [this, seconds, slow = SlownessOf(worker)](int64_t trial) {
       return SecondsOf(trials_.at(trial), slow) <= seconds;
     };
@@ -126,9 +132,13 @@ std::optional<TrialLease> RunMachine::LeaseTrial(Holder worker, int64_t now, int
   std::optional<Grant> grant = trials_table_.Lease(worker, now, ends_in_time);
   if (!grant) {
     const auto trial = CutTrial(worker, seconds);
-    if (!trial) return std::nullopt;
+    if (!trial) {
+      if (int64_t& since = WaitsSinceOf(worker); has_trials() && since == 0) since = now;
+      return std::nullopt;
+    }
     grant = trials_table_.AddLeased(*trial, *trial, worker, now);
   }
+  WaitsSinceOf(worker) = 0;
   StealWaitOf(worker) = INT64_MIN;
   TrialLease lease = LeaseOf(*grant, now);
   NoteBegun(worker, now);
@@ -245,10 +255,14 @@ void RunMachine::Measured(Holder worker, size_t task, int64_t documents, double 
                           double longest_s) {
   backups_.Measured(DeviceOf(worker),
                     work_.estimate(task).device_s * static_cast<double>(documents), device_s);
-  costs_.Generated(task, documents, device_s, longest_s, &work_);
+  NoteSpeed(worker, task, documents, device_s, longest_s);
+  const double slow = ExcessOf(worker);
+  costs_.Generated(task, documents, device_s / slow, longest_s / slow, &work_);
 }
 
-void RunMachine::Overdue(size_t task, double seconds) { costs_.Overdue(task, seconds, &work_); }
+void RunMachine::Overdue(Holder worker, size_t task, double seconds) {
+  costs_.Overdue(task, seconds / ExcessOf(worker), &work_);
+}
 
 void RunMachine::MeasuredScoring(size_t task, int64_t documents, double score_s) {
   costs_.Scored(task, documents, score_s, &work_);

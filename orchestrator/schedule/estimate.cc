@@ -20,10 +20,16 @@ void RunningEstimate::SawUnfinished(double seconds) {
 }
 
 double RunningEstimate::ended_request_s() const {
-  // The longest request seen is a lower bound. The expected one is given up slowly: a few short
-  // requests say little about the rest.
-  const double doubt = weight_ * 8 / (weight_ * 8 + generated_);
-  return std::max(longest_s_, prior_.request_s * doubt);
+  // The longest request seen is a lower bound. A longer one that is expected may still come: it is
+  // equally likely to be any of the documents. So it is given up as the share of documents grows
+  // that were seen without it, and not as their number grows. What is little known is given up
+  // sooner.
+  if (prior_.request_s <= longest_s_) return longest_s_;
+  const double seen =
+      std::min(1.0, generated_ / std::max(1.0, static_cast<double>(prior_.documents)));
+  const double still = weight_ * (1 - seen), absent = seen;
+  if (still + absent <= 0) return prior_.request_s;
+  return longest_s_ + (prior_.request_s - longest_s_) * still / (still + absent);
 }
 
 TaskEstimate RunningEstimate::Now() const {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <queue>
 
 namespace evald {
 
@@ -112,23 +114,63 @@ double PlacesEnd(const std::vector<double>& times, int places,
   return end;
 }
 
+double InOrderEnd(const std::vector<double>& times, int places, const std::vector<float>& place_s) {
+  std::priority_queue<double, std::vector<double>, std::greater<>> free_at;
+  size_t nodes = 0;  // that have begun
+  double end = 0;
+  for (const float seconds : place_s) {
+    for (; nodes < times.size() && (free_at.empty() || times[nodes] <= free_at.top()); ++nodes) {
+      for (int place = 0; place < places; ++place) free_at.push(times[nodes]);
+    }
+    const double document_end = free_at.top() + seconds;
+    free_at.pop();
+    free_at.push(document_end);
+    end = std::max(end, document_end);
+  }
+  return end;
+}
+
 double SimBound::total_s() const {
   return stage_s + std::max({work_s, longest_request_s, long_requests_s, scoring_s});
 }
 
-SimBound BoundOf(const SimWork& work, const SimCluster& cluster, double weights_bytes) {
+double SimBound::unknowing_s() const { return std::max(total_s(), stage_s + in_order_s); }
+
+namespace {
+
+// The times at which the nodes can have the checkpoint, from the first of them on.
+std::vector<double> TimesAfterFirst(const SimCluster& cluster, double weights_bytes) {
   std::vector<double> times = StagedTimes(cluster, weights_bytes);
   const double first_s = times[0];
   for (double& time : times) time -= first_s;
+  return times;
+}
+
+}  // namespace
+
+SimBound BoundOf(const SimWork& work, const SimCluster& cluster, double weights_bytes) {
+  const std::vector<double> times = TimesAfterFirst(cluster, weights_bytes);
   const std::vector<double> devices(times.size(), cluster.devices_per_node);
   SimBound bound;
-  bound.stage_s = first_s;
+  bound.stage_s = StagedTimes(cluster, weights_bytes)[0];
   bound.work_s = WorkEnd(times, devices, work.device_s);
   bound.longest_request_s = work.longest_request_s;
   bound.long_requests_s =
       PlacesEnd(times, cluster.devices_per_node * cluster.places, work.long_documents);
   if (work.score_s > 0)
     bound.scoring_s = work.first_generation_s + work.score_s / cluster.score_slots();
+  return bound;
+}
+
+SimBound BoundOf(const std::vector<SimTask>& tasks, const SimCluster& cluster,
+                 double weights_bytes) {
+  SimBound bound = BoundOf(WorkOf(tasks, cluster.places), cluster, weights_bytes);
+  const std::vector<double> times = TimesAfterFirst(cluster, weights_bytes);
+  for (const SimTask& task : tasks) {
+    bound.in_order_s =
+        std::max(bound.in_order_s,
+                 InOrderEnd(times, cluster.devices_per_node * cluster.places, task.place_s));
+  }
   return bound;
 }
 

@@ -32,6 +32,11 @@ double WorkEnd(const std::vector<double>& times, const std::vector<double>& devi
 double PlacesEnd(const std::vector<double>& times, int places,
                  const std::vector<LongDocuments>& documents);
 
+/// The time until the last document of one task ends, if its documents begin in their order, each
+/// in the place that is free first, and nothing else is computed. So many `places` of each node
+/// begin at each of the `times`, which ascend.
+double InOrderEnd(const std::vector<double>& times, int places, const std::vector<float>& place_s);
+
 /// The time that no schedule can beat, in seconds: staging, and then the largest of the other
 /// members.
 struct SimBound {
@@ -40,9 +45,17 @@ struct SimBound {
   double longest_request_s = 0;
   double long_requests_s = 0;  ///< all long requests, one after another in each place
   double scoring_s = 0;        ///< first generation, then CPU work over the number of slots
+  /// The longest InOrderEnd of a task. Not in total_s: it bounds only schedules that begin the
+  /// documents of a task in their order, since nobody knows beforehand which of them are long.
+  double in_order_s = 0;
   double total_s() const;
+  /// The same for schedules that do not know which documents are long.
+  double unknowing_s() const;
 };
 
+/// Without in_order_s.
 SimBound BoundOf(const SimWork& work, const SimCluster& cluster, double weights_bytes);
+SimBound BoundOf(const std::vector<SimTask>& tasks, const SimCluster& cluster,
+                 double weights_bytes);
 
 }  // namespace evald

@@ -61,6 +61,9 @@ PolicyReport MakePolicyReport(const Scenario& scenario, const ScenarioResult& re
   report.ratio_to_left_bound = over([&](size_t i) {
     return draws[i].makespan_s / std::max(result.bounds[i].total_s(), draws[i].left_bound_s);
   });
+  report.ratio_to_unknowing_bound = over([&](size_t i) {
+    return draws[i].makespan_s / std::max(result.bounds[i].unknowing_s(), draws[i].left_bound_s);
+  });
   report.speedup_vs_coupled =
       over([&](size_t i) { return coupled[i].makespan_s / draws[i].makespan_s; });
   report.gpu_idle_share = over([&](size_t i) { return draws[i].idle_share; });
@@ -116,6 +119,7 @@ Json ToJson(const SimReport& report, const PolicyReport& policy) {
                {"over_draws",
                 {{"makespan_s", ToJson(policy.makespan_s)},
                  {"ratio_to_bound", ToJson(policy.ratio_to_bound)},
+                 {"ratio_to_unknowing_bound", ToJson(policy.ratio_to_unknowing_bound)},
                  {"speedup_vs_coupled", ToJson(policy.speedup_vs_coupled)},
                  {"gpu_idle_share", ToJson(policy.gpu_idle_share)}}},
                {"task_scored_s", tasks}};
@@ -187,6 +191,8 @@ SimReport MakeReport(const Scenario& scenario, const ScenarioResult& result) {
   }
   report.bound_s =
       Over(result.bounds.size(), [&](size_t draw) { return result.bounds[draw].total_s(); });
+  report.unknowing_bound_s =
+      Over(result.bounds.size(), [&](size_t draw) { return result.bounds[draw].unknowing_s(); });
   std::vector<SimBound> bounds = result.bounds;
   const auto middle = bounds.begin() + static_cast<ptrdiff_t>(bounds.size() / 2);
   std::nth_element(bounds.begin(), middle, bounds.end(),
@@ -213,12 +219,14 @@ Json ToJson(const SimReport& report) {
         {"documents", report.documents}}},
       {"cluster", ClusterJson(scenario.cluster)},
       {"bound_s", report.bound_s.p50},
+      {"unknowing_bound_s", report.unknowing_bound_s.p50},
       {"bound",
        {{"stage_s", report.bound.stage_s},
         {"device_work_s", report.bound.work_s},
         {"longest_request_s", report.bound.longest_request_s},
         {"long_requests_s", report.bound.long_requests_s},
         {"scoring_s", report.bound.scoring_s},
+        {"in_order_s", report.bound.in_order_s},
         {"over_draws", ToJson(report.bound_s)}}},
       {"startup",
        {{"engine_s", scenario.cluster.start_s}, {"prepare_dataset_s", scenario.cluster.prepare_s}}},

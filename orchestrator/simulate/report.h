@@ -27,6 +27,8 @@ struct PolicyReport {
   Decouplings decouplings;
   SimSpreadOver makespan_s;
   SimSpreadOver ratio_to_bound;
+  /// Of the bound of schedules that do not know which documents are long
+  SimSpreadOver ratio_to_unknowing_bound;
   SimSpreadOver ratio_to_left_bound;  ///< with faults, of what they left to do
   SimSpreadOver speedup_vs_coupled;
   SimSpreadOver gpu_idle_share;  ///< device time without a request, after the weights are in
@@ -48,7 +50,7 @@ struct SimReport {
   std::vector<std::string> tasks;
   int64_t documents = 0;
   SimBound bound;  ///< of the draw in the middle
-  SimSpreadOver bound_s;
+  SimSpreadOver bound_s, unknowing_bound_s;
   std::vector<PolicyReport> policies;  ///< those asked for
 };
 

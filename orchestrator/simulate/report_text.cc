@@ -87,6 +87,12 @@ std::string Head(const SimReport& report) {
       Seconds(report.bound.total_s()), Seconds(report.bound.stage_s), cluster.devices(),
       Seconds(report.bound.work_s), Seconds(report.bound.longest_request_s),
       Seconds(report.bound.long_requests_s), Seconds(report.bound.scoring_s));
+  if (report.bound.unknowing_s() > 1.001 * report.bound.total_s()) {
+    text += fmt::format(
+        "           {} s for schedules that do not know beforehand which documents are long "
+        "(medians: {:.3f} of \"bound\")\n",
+        Seconds(report.bound.unknowing_s()), report.unknowing_bound_s.p50 / report.bound_s.p50);
+  }
   text += fmt::format(
       "  apart    start of an engine {} s, preparing a dataset {} s: before the run where engines "
       "stay warm and\n"

@@ -120,8 +120,7 @@ void RunDraw(const Scenario& scenario, const std::vector<Case>& cases, int draw,
       scenario.shuffle ? Shuffled(scenario.workload, &random) : scenario.workload;
   const std::vector<SimTask> tasks = DrawTasks(workload, scenario.cluster, random());
   const std::vector<TaskEstimate> estimates = Expected(scenario, workload, tasks, &random);
-  const SimBound bound =
-      BoundOf(WorkOf(tasks, scenario.cluster.places), scenario.cluster, workload.model.bytes);
+  const SimBound bound = BoundOf(tasks, scenario.cluster, workload.model.bytes);
   result->bounds[draw] = bound;
   for (size_t i = 0; i < cases.size(); ++i) {
     Simulation simulation(scenario.cluster, workload.model.bytes, tasks, estimates,

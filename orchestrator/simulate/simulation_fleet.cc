@@ -133,6 +133,7 @@ void Simulation::Do(const order::Steal& order) {
     for (const ShortenOrder& of : orders) Shorten(of);
     return;
   }
+  if (const auto left = run_.LeaseLeft(worker, micros())) return Give(device, *left);
   if (decouplings_.stay_warm && decouplings_.score_elsewhere) {
     if (const auto backup = run_.LeaseBackup(worker, micros())) {
       KeepFinishedOf(backup->trial);

@@ -36,7 +36,8 @@ void Simulation::OnHeartbeat() {
     const SimDevice& device = devices_[d];
     if (device.lost || !device.wants) continue;
     idle = true;
-    if (vain || !device.trials.empty() || device.steal_wait_until > now_) continue;
+    if ((vain && !run_.has_trials()) || !device.trials.empty() || device.steal_wait_until > now_)
+      continue;
     Hear(static_cast<int64_t>(d), news::Idle{});
     vain = device.wants && device.steal_wait_until <= now_;
   }
@@ -159,7 +160,7 @@ void Simulation::OnOverdue(const Event& event) {
       continue;
     const double age_s = now_ - document.begin;
     if (document.end <= now_ || age_s <= 0) return;
-    run_.Overdue(trial.slices[event.b].task, age_s);
+    run_.Overdue(trial.device, trial.slices[event.b].task, age_s);
     if (document.end > now_ + age_s * (kOverdueGrowth - 1))
       Push(document.begin + age_s * kOverdueGrowth, Kind::kOverdue, event.a, event.b,
            event.version);

@@ -81,7 +81,7 @@ TEST(EndsOfHosts, ARunWhoseShortestTrialIsTooLongSaysSo) {
   run.plans_at_once = true;
   fleet.Deliver();
   ASSERT_GT(DocumentsHeld(fleet.At("far.w0")), 0);
-  run.machine.Overdue(0, 950);  // its requests take as long
+  run.machine.Overdue(0, 0, 950);  // its requests take as long
   fleet.Works("far.w0");
   EXPECT_EQ(DocumentsHeld(fleet.At("far.w0")), 0);
   fleet.Pass(5);
@@ -227,7 +227,7 @@ TEST(EndsOfHosts, AnEndingWorkerStealsAndBacksUpOnlyWhatItCanEnd) {
   fleet.AddHost("local", {"cpu:0"}, 1);
   TinyRun& run = fleet.AddRun(ViewOf(1), {{"t", 14}}, true, 1);
   fleet.Deliver();
-  run.machine.Overdue(0, 100);
+  run.machine.Overdue(0, 0, 100);
   fleet.AddHost("far", {"cpu:0"});
   fleet.HostEnds("far", 60);
   fleet.Deliver();

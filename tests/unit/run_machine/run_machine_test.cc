@@ -68,6 +68,7 @@ TEST(RunMachine, LongRequestsAreGivenOutByPlaces) {
   setup.devices = 6;
   setup.places = 8;
   machine.Plan(setup);
+  for (const Holder worker : {"a"_p, "b"_p}) machine.Measured(worker, 1, 50, 0.5, 0.1);
   std::map<Holder, int64_t> given;
   for (int turn = 0; turn < 12; ++turn) {
     for (const Holder worker : {"a"_p, "b"_p}) {
@@ -83,6 +84,74 @@ TEST(RunMachine, LongRequestsAreGivenOutByPlaces) {
   EXPECT_EQ(given["b"_p], 8);
   EXPECT_EQ(machine.LeaseTrial("a"_p, 0)->slices[0].documents.size(), 1)
       << "it asks a little before a place is free";
+}
+
+// A task with requests of a minute and one with short requests, for two workers of six.
+RunMachine LongAndShort() {
+  RunMachine machine({}, {});
+  machine.SetTasks({{"long", 40}, {"short", 4000}});
+  TaskEstimate estimate;
+  estimate.documents = 40;
+  estimate.request_s = 60;
+  estimate.device_s = 6;
+  machine.Expect(0, {.estimate = estimate, .weight = 16});
+  estimate.documents = 4000;
+  estimate.request_s = 0.1;
+  estimate.device_s = 0.01;
+  machine.Expect(1, {.estimate = estimate, .weight = 16});
+  PlanSetup setup = SmallTrials();
+  setup.devices = 6;
+  setup.places = 8;
+  machine.Plan(setup);
+  return machine;
+}
+
+TEST(RunMachine, ADeviceShowsHowFastItIsBeforeItGetsLongRequests) {
+  RunMachine machine = LongAndShort();
+  for (int asks = 0; asks < 3; ++asks)
+    EXPECT_EQ(machine.LeaseTrial("a"_p, 0)->slices[0].task, 1u) << "nothing is known yet";
+  machine.Measured("a"_p, 1, 50, 0.5, 0.1);
+  EXPECT_EQ(machine.LeaseTrial("a"_p, 0)->slices[0].task, 0u);
+}
+
+TEST(RunMachine, WithoutShortDocumentsLongOnesAreLeasedAtOnce) {
+  RunMachine machine = LongAndShort();
+  machine.RefuseTask(1, "it is not there");
+  EXPECT_EQ(machine.LeaseTrial("a"_p, 0)->slices[0].task, 0u);
+}
+
+TEST(RunMachine, ASlowWorkerGetsNoRequestThatHoldsUpTheEnd) {
+  RunMachine machine = LongAndShort();
+  machine.Measured("a"_p, 1, 50, 0.5, 0.1);
+  machine.Measured("b"_p, 1, 50, 1.5, 0.3);  // three times as slow
+  ASSERT_EQ(machine.LeaseTrial("a"_p, 0)->slices[0].task, 0u);
+  const TrialLease lease = *machine.LeaseTrial("b"_p, 0);
+  EXPECT_EQ(lease.slices[0].task, 1u);
+  machine.RefuseTask(1, "it is not there");
+  EXPECT_FALSE(machine.LeaseTrial("b"_p, 1'000'000)) << "left to the other";
+  EXPECT_FALSE(machine.LeaseLeft("b"_p, 30'000'000));
+  EXPECT_TRUE(machine.LeaseLeft("b"_p, 62'000'000)) << "it has waited for as long as a request";
+}
+
+TEST(RunMachine, ASlowWorkerAloneTakesAllThereIs) {
+  RunMachine machine = LongAndShort();
+  machine.Measured("a"_p, 1, 50, 0.5, 0.1);
+  machine.Measured("b"_p, 1, 50, 1.5, 0.3);
+  const TrialLease lease = *machine.LeaseTrial("a"_p, 0);
+  EXPECT_NE(machine.LeaseTrial("b"_p, 0)->slices[0].task, 0u);
+  machine.WorkerLost("a"_p, "its host left");
+  EXPECT_EQ(machine.LeaseTrial("b"_p, 1)->trial, lease.trial);
+}
+
+TEST(RunMachine, ASlowDeviceDoesNotChangeWhatIsExpectedOfOthers) {
+  RunMachine machine = LongAndShort();
+  machine.Measured("a"_p, 1, 50, 0.5, 0.1);
+  machine.Measured("b"_p, 1, 50, 1.5, 0.3);
+  machine.Measured("b"_p, 0, 1, 18, 200);
+  EXPECT_NEAR(machine.estimate(0).request_s, 200 / 3.0, 1);
+  machine.Overdue("b"_p, 0, 240);
+  EXPECT_NEAR(machine.estimate(0).request_s, 80, 1);
+  EXPECT_NEAR(machine.estimate(0).device_s, 6, 0.1);
 }
 
 TEST(RunMachine, FilesLieInFoldersMadeOfNames) {
@@ -791,9 +860,9 @@ TEST(RunMachine, WhatIsMeasuredCorrectsWhatIsExpected) {
   EXPECT_DOUBLE_EQ(machine.estimate(0).device_s, (10 * 1 + 90) / 40.0);
   EXPECT_DOUBLE_EQ(machine.estimate(0).score_s, 6 / 40.0);
   EXPECT_DOUBLE_EQ(machine.estimate(0).request_s, 4);
-  machine.Overdue(0, 3);
+  machine.Overdue("w"_p, 0, 3);
   EXPECT_DOUBLE_EQ(machine.estimate(0).request_s, 4);
-  machine.Overdue(0, 9);
+  machine.Overdue("w"_p, 0, 9);
   EXPECT_DOUBLE_EQ(machine.estimate(0).request_s, 9) << "before it ends";
 }
 

@@ -49,6 +49,19 @@ TEST(RunningEstimate, TheLongestIsAtLeastTheLongestSeen) {
   EXPECT_DOUBLE_EQ(estimate.Now().request_s, 90);
 }
 
+TEST(RunningEstimate, ALongOneMayBeAmongTheLastOfVeryMany) {
+  TaskEstimate prior = Prior();
+  prior.documents = 20000;
+  RunningEstimate estimate(prior, 16);
+  estimate.SawGeneration(10000, 10000, 20);
+  EXPECT_GT(estimate.Now().request_s, 38) << "half of the documents are left";
+  RunningEstimate guess(prior, 0.5);
+  guess.SawGeneration(10000, 10000, 20);
+  EXPECT_LT(guess.Now().request_s, 30) << "nobody has measured the task";
+  estimate.SawGeneration(10000, 10000, 20);
+  EXPECT_DOUBLE_EQ(estimate.Now().request_s, 20);
+}
+
 TEST(RunningEstimate, AFewShortOnesDoNotMakeTheLongestShort) {
   RunningEstimate estimate(Prior(), 16);
   estimate.SawGeneration(8, 8, 1);
