@@ -93,7 +93,7 @@ void ReadJobs(YamlSection& section, const fs::path& file, LauncherConfig* launch
 void ReadSlurm(YamlSection& section, const fs::path& file, LauncherConfig* launcher) {
   launcher->partition = section.String("partition").value_or("");
   launcher->cpus_per_node = static_cast<int>(section.Integer("cpus_per_node", 0, 4096).value_or(0));
-  launcher->time_s = section.Duration("time", 60, kYear_s).value_or(0);
+  launcher->time_s = section.Duration("time", 60, kYear_s, YamlSection::Unit::kNeeded).value_or(0);
   launcher->warning_s = section.Duration("warning", 10, 3600).value_or(launcher->warning_s);
   if (const auto logs = section.String("logs")) launcher->logs = ResolvePath(file, *logs);
   launcher->sbatch = section.Strings("sbatch");

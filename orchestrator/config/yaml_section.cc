@@ -355,7 +355,8 @@ std::optional<uint64_t> YamlSection::Bytes(const std::string& key) {
   return std::nullopt;
 }
 
-std::optional<double> YamlSection::Duration(const std::string& key, double low_s, double high_s) {
+std::optional<double> YamlSection::Duration(const std::string& key, double low_s, double high_s,
+                                            Unit unit) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;
   try {
@@ -364,9 +365,14 @@ std::optional<double> YamlSection::Duration(const std::string& key, double low_s
       return std::nullopt;
     }
     const double seconds = ParseSeconds(node.Scalar());
-    if (seconds >= low_s && seconds <= high_s) return seconds;
-    KeepRefusal(key, fmt::format("found '{}', expected from {} to {}", node.Scalar(),
-                                 HumanSeconds(low_s), HumanSeconds(high_s)));
+    const bool plain = node.Scalar().find_first_not_of("0123456789. ") == std::string::npos;
+    const bool lacks = plain && unit == Unit::kNeeded;
+    if (!lacks && seconds >= low_s && seconds <= high_s) return seconds;
+    KeepRefusal(key, lacks ? fmt::format("found '{0}', expected a duration with its unit, such as "
+                                         "{0}min",
+                                         node.Scalar())
+                           : fmt::format("found '{}', expected from {} to {}", node.Scalar(),
+                                         HumanSeconds(low_s), HumanSeconds(high_s)));
   } catch (const Error& e) {
     KeepRefusal(key, e.message());
   }

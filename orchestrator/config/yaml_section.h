@@ -49,8 +49,10 @@ class YamlSection {
   std::optional<double> Number(const std::string& key, double low, double high);
   std::optional<bool> Boolean(const std::string& key);
   std::optional<uint64_t> Bytes(const std::string& key);  ///< 20GiB, 1.5 GB, 4096
+  enum class Unit { kMayLack, kNeeded };  ///< of a duration; a number without one is of seconds
   /// Seconds: 90, 5min, 2h
-  std::optional<double> Duration(const std::string& key, double low_s, double high_s);
+  std::optional<double> Duration(const std::string& key, double low_s, double high_s,
+                                 Unit unit = Unit::kMayLack);
   std::vector<std::string> Strings(const std::string& key);  ///< a list, or one string
   bool Has(const std::string& key);                          ///< whether the key has a value
   std::optional<YamlSection> Section(const std::string& key);

@@ -147,6 +147,10 @@ TEST_F(ServeConfigTest, AWrongLauncherIsNamedByItsKey) {
   EXPECT_THAT(problem("nodes: {max: 2}, time: 2 hours"),
               HasSubstr("serve.yaml:2: key 'launchers[0].slurm.time': found '2 hours', expected a "
                         "duration such as 30s, 5min, 2h or 1d"));
+  EXPECT_THAT(problem("nodes: {max: 2}, time: 90"),
+              HasSubstr("found '90', expected a duration with its unit, such as 90min"));
+  EXPECT_THAT(problem("nodes: {max: 2}, agent: [--token-file, t]"),
+              HasSubstr("'--token-file': evald sets --token-file itself"));
   EXPECT_THAT(problem("nodes: {max: 2}, sbatch: [--array=1-9]"),
               HasSubstr("evald sets --array itself"));
   for (const char* hidden : {"--job-nam=foo", "--arra=0-1", "--wra=touch /tmp/x", "--he"})
