@@ -344,11 +344,16 @@ void AgentHub::LocalFailed() {
 
 // ---- the end
 
+void AgentHub::StopHost(const std::string& host) {
+  const auto member = members_.find(host);
+  if (member == members_.end()) return;
+  fleet_->HostIs(host, HostNews::kLeft);  // the ends of its processes are no news
+  member->second.host->conversation().Send(protocol::AgentStop{});
+}
+
 void AgentHub::StopLaunched() {
   for (auto& [name, member] : members_) {
-    if (!IsLaunched(member)) continue;
-    fleet_->HostIs(name, HostNews::kLeft);  // the ends of its processes are no news
-    member.host->conversation().Send(protocol::AgentStop{});
+    if (IsLaunched(member)) StopHost(name);
   }
 }
 

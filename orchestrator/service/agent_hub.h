@@ -41,6 +41,8 @@ class AgentHub {
   /// From now on, tokens of launched jobs and the names of their hosts belong together. `tokens`
   /// outlives the hub.
   void Guard(const JobTokens* tokens) { job_tokens_ = tokens; }
+  /// Ends the agent of a host at once, with its processes.
+  void StopHost(const std::string& host);
   /// Ends the agents of launched jobs at once, with their processes.
   void StopLaunched();
   /// Whether an agent of a launched job is connected.

@@ -180,8 +180,7 @@ void NodePool::Do(const LaunchMachine::Order& order) {
       return Submit(order.job);
     case OrderKind::kStop:
       Save(order.job, nullptr);
-      if (support_.fleet->HostState(HostOf(order.job)) == "connected")
-        support_.fleet->HostIs(HostOf(order.job), HostNews::kLeaving);
+      SendAway(HostOf(order.job));
       return Stop(order.job);
     case OrderKind::kStopJob:
       log::Warn("launcher '{}': job {} is nobody's and ends", options_.name, order.job.job);
@@ -204,6 +203,14 @@ void NodePool::Do(const LaunchMachine::Order& order) {
     case OrderKind::kExclude:
       return Exclude(order.job);
   }
+}
+
+// A host without work ends by itself, and its job with it, even while the launcher does not answer.
+void NodePool::SendAway(const std::string& host) {
+  const NodeHost now = support_.fleet->NodeHostOf(host);
+  if (!now.connected) return;
+  support_.fleet->HostIs(host, HostNews::kLeaving);
+  if (!now.busy) support_.hub->StopHost(host);
 }
 
 void NodePool::Save(const NodeJob& job, std::function<void()> done) {

@@ -103,6 +103,7 @@ class NodePool {
   void RecordExcluded();
   void Do(const LaunchMachine::Order& order);
   void Submit(const NodeJob& job);
+  void SendAway(const std::string& host);
   void Stop(const NodeJob& job);
   void List();
   void ReadLog(const NodeJob& job);

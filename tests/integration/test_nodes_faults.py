@@ -18,8 +18,7 @@ CLOCK = BINARIES / "tests" / "jumping_clock.so"
 HANGS = "#!/bin/sh\nexec sleep 300\n"
 
 
-@unittest.skipIf(SlurmCluster.missing(), SlurmCluster.missing())
-class NodesFaults(NodesCase):
+class NodesFaultsCase(NodesCase):
     ENGINE = {"name": "emulated", "delay_ms": 200, "concurrency": 2}
     SLURM = {"agent": ["--devices", "cpu:0,cpu:1", "--metric-processes", "1"], "poll": "1s",
              "sbatch": ["--gpus-per-node=2"]}
@@ -117,6 +116,40 @@ class NodesFaults(NodesCase):
 
     # --- checkpoints
 
+
+@unittest.skipIf(SlurmCluster.missing(), SlurmCluster.missing())
+class SlurmctldAway(NodesFaultsCase):
+    """On a cluster of its own: a slurmctld that was killed may give a job's number a second time."""
+
+    def test_slurmctld_is_away_for_long(self):
+        expected = self.undisturbed()
+        blocker = [self.cluster.sbatch("sleep 600", "--exclusive", "--nodelist=n3", name="blocker")]
+        self.cluster.wait_for_job(blocker[0], "RUNNING")
+        self.serve({"retry": "1s", "agent_within": "8s"})
+        run = self.submit(engine={**self.ENGINE, "delay_ms": 400})
+        self.wait_for("two nodes, and a job that waits", lambda: sorted(
+            job["state"] for job in self.launcher()["jobs"]) == ["waiting", "working", "working"], 60)
+        self.cluster.kill_slurmctld()
+        began = time.time()
+        problem = self.problem(r"no answer since [-0-9]+ [:0-9]+ UTC: squeue fails: .*[Uu]nable to contact slurm controller")
+        since = datetime.datetime.strptime(re.search(r"since (\S+ \S+) UTC", problem)[1] + " +0000", "%Y-%m-%d %H:%M:%S %z")
+        self.assertLess(abs(since.timestamp() - began), 10)
+        self.check(expected, self.finished(run))
+        self.wait_for("nodes that are to go back", lambda: [job["state"] for job in self.launcher()["jobs"]].count("ending") >= 2)
+        second = self.submit(key="second", engine=self.ENGINE)
+        time.sleep(4)  # several questions
+        self.assertEqual([p for p in self.launcher()["problems"] if "no answer" not in p], [], "one line")
+        self.assertIn(problem, self.launcher()["problems"], "the same time, though it was asked again and again")
+        self.cluster.start_slurmctld()
+        self.wait_for("an answer", lambda: not self.launcher()["problems"], 30)
+        self.check(expected, self.finished(second))
+        self.wait_for("the nodes to go back", lambda: not self.launcher()["jobs"], 60)
+        names = [job["name"] for job in self.cluster.jobs().values()]
+        self.assertEqual(len(names), len(set(names)), names)
+
+
+@unittest.skipIf(SlurmCluster.missing(), SlurmCluster.missing())
+class NodesFaults(NodesFaultsCase):
     def test_a_checkpoint_that_only_some_nodes_see(self):
         checkpoint = self.make_checkpoint()
         expected = self.undisturbed(checkpoint=str(checkpoint))
@@ -195,32 +228,6 @@ class NodesFaults(NodesCase):
         self.check(expected, self.finished(run))
 
     # --- Slurm
-
-    def test_slurmctld_is_away_for_long(self):
-        expected = self.undisturbed()
-        blocker = [self.cluster.sbatch("sleep 600", "--exclusive", "--nodelist=n3", name="blocker")]
-        self.cluster.wait_for_job(blocker[0], "RUNNING")
-        self.serve({"retry": "1s", "agent_within": "8s"})
-        run = self.submit(engine={**self.ENGINE, "delay_ms": 400})
-        self.wait_for("two nodes, and a job that waits", lambda: sorted(
-            job["state"] for job in self.launcher()["jobs"]) == ["waiting", "working", "working"], 60)
-        self.cluster.kill_slurmctld()
-        began = time.time()
-        problem = self.problem(r"no answer since [-0-9]+ [:0-9]+ UTC: squeue fails: .*[Uu]nable to contact slurm controller")
-        since = datetime.datetime.strptime(re.search(r"since (\S+ \S+) UTC", problem)[1] + " +0000", "%Y-%m-%d %H:%M:%S %z")
-        self.assertLess(abs(since.timestamp() - began), 10)
-        self.check(expected, self.finished(run))
-        self.wait_for("nodes that are to go back", lambda: [job["state"] for job in self.launcher()["jobs"]].count("ending") >= 2)
-        second = self.submit(key="second", engine=self.ENGINE)
-        time.sleep(4)  # several questions
-        self.assertEqual([p for p in self.launcher()["problems"] if "no answer" not in p], [], "one line")
-        self.assertIn(problem, self.launcher()["problems"], "the same time, though it was asked again and again")
-        self.cluster.start_slurmctld()
-        self.wait_for("an answer", lambda: not self.launcher()["problems"], 30)
-        self.check(expected, self.finished(second))
-        self.wait_for("the nodes to go back", lambda: not self.launcher()["jobs"], 60)
-        names = [job["name"] for job in self.cluster.jobs().values()]
-        self.assertEqual(len(names), len(set(names)), names)
 
     def test_why_a_job_does_not_start(self):
         blocker = self.cluster.sbatch("sleep 600", "--exclusive", "--nodes=3", name="blocker")
