@@ -120,8 +120,9 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   struct StealOutcome {
     /// Messages to send to other workers: these give up documents, which the idle worker then gets
     std::vector<std::pair<std::string, protocol::Shorten>> shorten;
-    /// If `shorten` is empty: a second lease of a trial with which another worker is late
-    std::optional<protocol::Lease> backup;
+    /// If `shorten` is empty: work that is left for a slow worker, or a second lease of a trial
+    /// with which another worker is late
+    std::optional<protocol::Lease> lease;
   };
   /// Finds work for an idle worker that has this run's checkpoint and got no trial. `until_us` as
   /// in LeaseTrial.

@@ -121,14 +121,14 @@ Evaluation::StealOutcome Evaluation::Steal(const std::string& worker, const Json
     outcome.shorten.push_back({processes_.NameOf(order.worker), MessageOf(order)});
   if (!outcome.shorten.empty() || congested()) return outcome;
   if (const auto left = machine_.LeaseLeft(processes_.Of(worker), now, until_us)) {
-    outcome.backup = Granted(*left, worker, engine);
+    outcome.lease = Granted(*left, worker, engine);
     return outcome;
   }
   const auto lease = machine_.LeaseBackup(processes_.Of(worker), now, until_us);
   if (!lease) return outcome;
   log::Info("trial {} is a backup for {} of a trial that another worker is late with", lease->trial,
             worker);
-  outcome.backup = Granted(*lease, worker, engine);
+  outcome.lease = Granted(*lease, worker, engine);
   return outcome;
 }
 

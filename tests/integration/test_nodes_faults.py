@@ -64,8 +64,10 @@ class NodesFaultsCase(NodesCase):
         return files
 
     def make_checkpoint(self):
+        """Like no other: agents of other tests stage in the same shared memory."""
         checkpoint = self.folder / "checkpoints" / "step"
         shutil.copytree(QUICKSTART / "checkpoints" / "step-01200", checkpoint)
+        (checkpoint / "generation_config.json").write_text(json.dumps({"of": str(self.folder)}))
         self.program(self.folder / "other" / "x", "")
         shutil.copytree(checkpoint, self.folder / "other" / "step")
         config = self.folder / "other" / "step" / "generation_config.json"
