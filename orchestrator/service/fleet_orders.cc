@@ -204,7 +204,7 @@ void Fleet::Do(const order::Steal& order) {
       entry != nullptr && Guard(entry, order.worker, [&] {
         const Evaluation::StealOutcome outcome =
             entry->run->Steal(order.worker, EngineOf(order.worker), order.until_us);
-        if (outcome.lease) return Give(entry, order.worker, *outcome.backup);
+        if (outcome.lease) return Give(entry, order.worker, *outcome.lease);
         for (const auto& [victim, shorten] : outcome.shorten) Send(victim, shorten);
         if (outcome.shorten.empty()) return false;
         machine_.Answered(answer::Stolen{order.worker, order.run}, MonotonicMicros());
