@@ -134,19 +134,13 @@ TEST_F(SourceChoiceTest, OnlyWhoWasSentToASourceIsHeardOnIt) {
   for (const SourceFault fault :
        {SourceFault::kWrong, SourceFault::kGone, SourceFault::kUnreachable}) {
     choice_ = {};
-    Join({"a", "b", "c", "x", "y", "z"});
+    Join({"a", "b"});
+    Join({"x", "y", "z"}, false);
     choice_.Holds("a", "f");
     EXPECT_EQ(Ask("b"), "a");
-    for (const char* liar : {"x", "y", "z"}) {
-      for (const char* of : {"a", "b"}) {
-        EXPECT_NE(Failed(liar, of, fault), of);  // for itself it is believed
-      }
-      choice_.Done(liar, "f", now_);
-      choice_.Leave(liar);
-      Join({liar});
-    }
+    for (const char* liar : {"x", "y", "z"})
+      EXPECT_NE(Failed(liar, "a", fault), "a") << "for itself it is believed";
     EXPECT_EQ(Ask("b", 10, "a"), "a");
-    EXPECT_EQ(Ask("c"), "b") << "a gives to one already";
   }
 }
 
