@@ -262,7 +262,8 @@ std::string SourceChoice::Next(const SourceAsk& ask, Fetch* fetch, int64_t now_u
   const Loads loads = LoadsFor(ask);
   if (IsSlow(ask, *fetch, loads)) {
     std::string next = Idle(ask, loads, now_us);
-    if (next.empty() && ServiceIsFree(ask, loads, now_us) && !ServiceIsTried()) {
+    if (next.empty() && ServiceIsFree(ask, loads, now_us) &&
+        !ServiceIsTried(agents_.at(ask.agent).owner)) {
       next = kServiceSource;
       fetch->tries = true;
     }
@@ -309,9 +310,11 @@ double SourceChoice::RateOfService(const std::string& owner, const Loads& loads)
   return best / (LoadOf(loads, kServiceSource) + 1);
 }
 
-// Whether a fetcher was moved to the service, and it is not known yet what came of that.
-bool SourceChoice::ServiceIsTried() const {
+// Whether a fetcher was moved to the service, and it is not known yet what came of that. Agents of
+// another owner may lie, and hold nobody up.
+bool SourceChoice::ServiceIsTried(const std::string& owner) const {
   for (const auto& [name, agent] : agents_) {
+    if (agent.owner != owner) continue;
     for (const auto& [of, fetch] : agent.fetches) {
       if (fetch.tries && fetch.source == kServiceSource) return true;
     }

@@ -119,7 +119,7 @@ class SourceChoice {
   std::string Next(const SourceAsk& ask, Fetch* fetch, int64_t now_us);
   bool IsSlow(const SourceAsk& ask, const Fetch& fetch, const Loads& loads) const;
   double RateOfService(const std::string& owner, const Loads& loads) const;
-  bool ServiceIsTried() const;
+  bool ServiceIsTried(const std::string& owner) const;
   bool IsAccused(const std::string& source, const std::string& fingerprint) const;
   bool MayServe(const std::string& source, const SourceAsk& ask, int64_t now_us) const;
   bool Stands(const SourceAsk& ask, const Fetch& fetch, int64_t now_us) const;
