@@ -20,6 +20,8 @@ std::string HttpDate() {
   return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::time(nullptr)));
 }
 
+constexpr std::chrono::milliseconds kPaceStep{200};
+
 bool HasNoBody(int status) { return status == 101 || status == 204 || status == 304; }
 
 }  // namespace
@@ -96,8 +98,11 @@ asio::awaitable<void> Connection::Pace(size_t bytes) {
   shared_->files_until = turn + std::chrono::microseconds(1'000'000 * bytes / rate);
   if (turn == now) co_return;
   NoDeadline();
-  asio::steady_timer timer(shared_->context, turn);
-  static_cast<void>(co_await timer.async_wait(kAwait));
+  asio::steady_timer timer(shared_->context);
+  while (!gone_ && Clock::now() < turn) {  // a turn may be far away, and the server may stop
+    timer.expires_at(std::min(turn, Clock::now() + kPaceStep));
+    static_cast<void>(co_await timer.async_wait(kAwait));
+  }
 }
 
 asio::awaitable<bool> Connection::WriteFile(const FileBody& file) {

@@ -161,7 +161,7 @@ std::optional<Principal> TokenAuth::Check(std::string_view token) const {
     found = equal ? &entry : found;
   }
   if (found != nullptr) return found->principal;
-  return changing_ ? changing_(hash) : std::nullopt;
+  return changing_ ? changing_(token) : std::nullopt;
 }
 
 std::optional<std::string_view> BearerToken(std::string_view authorization) {

@@ -50,9 +50,9 @@ class TokenAuth {
   /// owner may write to the file. Names that begin with `reserved` are refused, unless it is "".
   static TokenAuth FromFile(const std::filesystem::path& file, std::string_view reserved = "");
 
-  /// Tokens that come and go while a server serves: `find` tells the holder of a token with this
-  /// hash. Any thread may call `find`, which takes the same time whichever hash matches.
-  using Find = std::function<std::optional<Principal>(const TokenHash& hash)>;
+  /// Tokens that come and go while a server serves: `find` tells the holder of this token. Any
+  /// thread may call `find`, which takes the same time whichever token matches.
+  using Find = std::function<std::optional<Principal>(std::string_view token)>;
   void AddChanging(Find find) { changing_ = std::move(find); }
 
   bool empty() const { return entries_.empty() && !changing_; }

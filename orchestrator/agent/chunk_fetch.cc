@@ -99,7 +99,7 @@ void ChunkFetch::Run(ChunkShelf::Filling* filling) {
   const auto total = static_cast<int64_t>(chunks_.size());
   while (Have() < total) {
     ThrowIfCancelled(options_.cancel);
-    const Source source = checked_ ? AskPatiently() : ServiceSource();
+    const Source source = checked_ ? NextSource() : ServiceSource();
     if (source.url.empty()) {
       ::usleep(kNobodyMicros);
     } else {
@@ -172,6 +172,10 @@ ChunkFetch::Source ChunkFetch::AskPatiently() {
   }
 }
 
+ChunkFetch::Source ChunkFetch::NextSource() {
+  return next_.url.empty() ? AskPatiently() : std::exchange(next_, {});
+}
+
 // Fetches until nothing is missing, the source has failed, or the service names another one.
 void ChunkFetch::FetchFrom(const Source& source) {
   stop_ = false;
@@ -209,9 +213,11 @@ void ChunkFetch::WatchOver(const Source& source) {
 // Reports to the service. While the service cannot be reached, the source stays as it is.
 bool ChunkFetch::ShouldMove(const Source& source) {
   try {
-    const Source next = Ask(source.url, &stop_);
+    Source next = Ask(source.url, &stop_);
     if (next.url.empty() || next.url == source.url) return false;
-    log::Info("checkpoint {}: it comes from {} from now on", options_.fingerprint, next.url);
+    log::Info("checkpoint {}: it comes from {} from now on, no more from {}", options_.fingerprint,
+              next.url, source.url);
+    next_ = std::move(next);
     return true;
   } catch (const Error& e) {
     log::Debug("checkpoint {}: {}", options_.fingerprint, e.what());

@@ -64,6 +64,7 @@ class ChunkFetch {
   Source ServiceSource() const;
   Source Ask(const std::string& current, const std::atomic<bool>* cancel);
   Source AskPatiently();
+  Source NextSource();
   void FetchFrom(const Source& source);
   void WatchOver(const Source& source);
   bool ShouldMove(const Source& source);
@@ -82,6 +83,7 @@ class ChunkFetch {
   const bool checked_;
   ChunkShelf::Filling* filling_ = nullptr;
 
+  Source next_;                    // where the service sent this fetch while it had a source
   std::atomic<bool> stop_{false};  // the threads leave the source
   std::atomic<int64_t> landed_us_{0};
   mutable std::mutex mutex_;  // guards what follows

@@ -23,7 +23,9 @@
 namespace evald {
 namespace {
 
-constexpr int kSecretWords = 8;                             // 256 bits
+constexpr int kSecretWords = 8;  // 256 bits
+// A fetcher has two calls under way. Some more may end before the next ones of a new connection.
+constexpr size_t kCallsOfOneAsker = 16;
 constexpr const char* kAllAddresses[] = {"::", "0.0.0.0"};  // the first also takes IPv4
 
 // The host's addresses and name, by which others may call it.
@@ -76,10 +78,29 @@ Endpoint ParseListen(const std::string& listen) {
   return endpoint;
 }
 
-http::Response Give(ChunkShelf* shelf, const http::Request& request) {
+bool Same(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+// The asker whose token this is, if it opens any checkpoint here. A name of its own for each asker,
+// whatever it asks for, lets the server count its calls.
+std::optional<http::Principal> HolderOf(std::string_view token, const std::string& secret,
+                                        const ChunkShelf& shelf) {
+  const std::string asker = AskerOf(token);
+  if (asker.empty()) return std::nullopt;
+  std::optional<http::Principal> holder;
+  for (const std::string& fingerprint : shelf.Fingerprints()) {
+    if (Same(PeerToken(secret, fingerprint, asker), token))
+      holder = http::Principal{asker, http::Role::kWorker};
+  }
+  return holder;
+}
+
+http::Response Give(ChunkShelf* shelf, const std::string& secret, const http::Request& request) {
   const std::string& fingerprint = request.parameters.at("fingerprint");
-  // The token's name is the fingerprint of the checkpoint that it opens
-  if (request.principal.name != fingerprint)
+  const std::string authorization = request.headers.Get("Authorization");
+  const auto token = http::BearerToken(authorization);
+  if (!token || !Same(PeerToken(secret, fingerprint, request.principal.name), *token))
     throw http::ProblemError({403, "not-granted", "this token is of another checkpoint"});
   const auto range = http::RangeOf(request, UINT64_MAX);
   if (!range) throw http::ProblemError({416, "range", "expected Range: bytes=first-last"});
@@ -120,20 +141,16 @@ PeerListener::PeerListener(const PeerListenerOptions& options, std::shared_ptr<C
   server.key = certificates.key;
   server.request.body_bytes_max = 0;
   server.file_bytes_per_second = options.bytes_per_second;
-  server.tokens.AddChanging([shelf = shelf_, secret = secret_](const http::TokenHash& hash) {
-    std::optional<http::Principal> holder;
-    for (const std::string& fingerprint : shelf->Fingerprints()) {
-      const http::TokenHash of = http::HashOfToken(PeerToken(secret, fingerprint));
-      if (CRYPTO_memcmp(of.data(), hash.data(), hash.size()) == 0)
-        holder = http::Principal{fingerprint, http::Role::kWorker};
-    }
-    return holder;
+  server.calls_per_token_max = kCallsOfOneAsker;
+  server.tokens.AddChanging([shelf = shelf_, secret = secret_](std::string_view token) {
+    return HolderOf(token, secret, *shelf);
   });
   http::Router router;
-  router.Add({"GET", "/v1/checkpoints/{fingerprint}/{file...}", http::Role::kWorker,
-              [shelf = shelf_](const auto& request, const http::Responder& answer) {
-                answer(Give(shelf.get(), *request));
-              }});
+  router.Add(
+      {"GET", "/v1/checkpoints/{fingerprint}/{file...}", http::Role::kWorker,
+       [shelf = shelf_, secret = secret_](const auto& request, const http::Responder& answer) {
+         answer(Give(shelf.get(), secret, *request));
+       }});
   server_ = Listen(options.listen, server, router);
 }
 

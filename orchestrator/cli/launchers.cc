@@ -85,8 +85,9 @@ AgentDoor::AgentDoor(AgentDoorOptions options) {
   server.http.key = own.key;
   server.http.tokens = std::move(options.tokens);
   server.http.hosts = {host};
-  server.http.tokens.AddChanging(
-      [tokens = options.job_tokens](const http::TokenHash& hash) { return tokens->Find(hash); });
+  server.http.tokens.AddChanging([tokens = options.job_tokens](std::string_view token) {
+    return tokens->Find(http::HashOfToken(token));
+  });
   server.connect_agent = ConnectAgents(options.loop, options.hub);
   server.agent_files = &options.hub->files();
   const fs::path file = options.folder / "port";

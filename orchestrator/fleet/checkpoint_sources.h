@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,11 @@ std::string PeerUrl(const std::string& host, int port);
 
 /// The token that opens one checkpoint at the agent with this secret, and nothing else. Whoever
 /// holds it was told to load the checkpoint, so it opens nothing that its holder may not have.
-std::string PeerToken(const std::string& secret, const std::string& fingerprint);
+/// `asker` names the holder to the listener, which counts each one's calls: letters and digits.
+std::string PeerToken(const std::string& secret, const std::string& fingerprint,
+                      const std::string& asker);
+/// The `asker` in a token; "" if the text is no such token.
+std::string AskerOf(std::string_view token);
 
 /// The answer to an agent that asks for a source.
 struct CheckpointSource {
@@ -48,7 +53,9 @@ class CheckpointSources {
   /// agents of launched jobs, whose tokens are called "job:<host>".
   void Begin(const std::string& instance, const std::string& owner);
   void End(const std::string& instance);
-  void Offers(const std::string& instance, PeerOffer offer);
+  /// Called at each hello of the agent of `host`. An address that a connected agent of the same
+  /// trust offers stays that agent's; the log names both.
+  void Offers(const std::string& instance, const std::string& host, PeerOffer offer);
   void SetConnected(const std::string& instance, bool connected);
   /// The checkpoints that the agent found staged on its host when it came.
   void Holds(const std::string& instance, const std::vector<std::string>& fingerprints);
@@ -60,13 +67,22 @@ class CheckpointSources {
  private:
   struct Agent {
     std::string trust;  // agents with the same one fetch from each other
+    std::string asker;  // its name in tokens; says nothing of its instance
+    std::string host;
     PeerOffer offer;
+    bool connected = true;
   };
   std::string InstanceOf(const std::string& url, const std::string& asker) const;
+  std::string HostOf(const std::string& instance) const;
+  bool TakeAddress(const Agent& taker, const std::string& instance, const std::string& url);
+  void TellOfWrong(const std::string& instance, const std::string& fingerprint,
+                   const std::string& accused, const std::string& url);
+  bool SaysFirst(const std::string& what);
 
   std::mutex mutex_;
   std::map<std::string, Agent> agents_;  // by instance
   SourceChoice choice_;
+  std::set<std::string> said_;  // what agents brought into the log, so that it is there once
 };
 
 }  // namespace evald

@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 
+#include "orchestrator/fleet/fetch_rate.h"
+
 namespace evald {
 
 /// Why an agent could not fetch from another one.
@@ -39,9 +41,14 @@ inline constexpr const char* kServiceSource = "service";
 ///   that has the checkpoint or is fetching it, or the service.
 /// - The source with the fewest fetchers is taken: an agent has at most kFetchersOfAgent, and the
 ///   service kFetchersOfService. Others wait, in the order in which they came.
-/// - A source that failed a fetcher is not given to it again. One that gave wrong bytes is given to
-///   nobody for this checkpoint. Who cannot be reached is tried again after kUnreachableMicros.
+/// - A source that failed a fetcher is not given to it again. Who cannot be reached is tried again
+///   after kUnreachableMicros.
+/// - A fetcher may lie. What it says of a source counts for others only if it was sent to that
+///   source, and only if a second agent says the same: then one that gave wrong bytes is given to
+///   nobody for this checkpoint, nor is one that does not have it.
 /// - A fetcher whose source has nothing new for it moves to a source that has, if one is idle.
+/// - A fetcher whose source is far slower than the service would be moves to an idle source, or to
+///   the service. Where all links are alike, nobody moves.
 class SourceChoice {
  public:
   static constexpr int kFetchersOfAgent = 2;
@@ -52,10 +59,21 @@ class SourceChoice {
   static constexpr size_t kUnreachableMax = 3;
   static constexpr int64_t kBehindChunks = 8;  ///< a source with fewer new chunks starves a fetcher
   static constexpr int64_t kWorthChunks = 64;  ///< fewer chunks are not worth another source
+  static constexpr size_t kAccusersMin = 2;    ///< agents that agree on a fault of a source
+  /// A source is slow if the rest takes longer than this, and so many times as long as it would
+  /// from the service.
+  static constexpr double kPatienceSeconds = 30;
+  static constexpr double kFarSlower = 3;
+  /// Chunks a second that the service is taken to give at least, whatever was measured: a fetcher
+  /// that lies about its rate must not make the service look slow.
+  static constexpr double kServiceRateMin = 1;
+  /// A fetcher waits so long for a source that has nothing for it yet, before it is slow.
+  static constexpr int64_t kNothingYetMicros = 30'000'000;
 
   /// An agent is there. `owner` is the name of its token. `serves`: others can fetch from it.
   void Join(const std::string& agent, const std::string& owner, bool serves);
   void Leave(const std::string& agent);
+  void SetServes(const std::string& agent, bool serves);
   /// While an agent is not connected, nobody is sent to it.
   void SetConnected(const std::string& agent, bool connected);
   /// The agent has the whole checkpoint.
@@ -65,32 +83,49 @@ class SourceChoice {
   /// that never joined gets kServiceSource.
   std::string Choose(const SourceAsk& ask, int64_t now_us);
   /// The agent has fetched everything: its source has space for another one.
-  void Done(const std::string& agent, const std::string& fingerprint);
+  void Done(const std::string& agent, const std::string& fingerprint, int64_t now_us);
+
+  /// Whether the agent was told to fetch the checkpoint from `source`, now or before its last move.
+  bool WasSentTo(const std::string& agent, const std::string& fingerprint,
+                 const std::string& source) const;
+  /// Whether agents that agree have said that the source's bytes are wrong.
+  bool IsSetAside(const std::string& source, const std::string& fingerprint) const;
 
  private:
   struct Fetch {
-    std::string source;
-    int64_t have = 0;
+    std::string source, before;  // the source before this one
+    int64_t have = 0, total = 0;
     int64_t heard_us = 0;
     int64_t began_us = 0;
+    FetchRate rate;      // from `source`
+    bool tries = false;  // it was moved to the service, which should be faster
     std::set<std::string> failed;
   };
+  using Accusers = std::map<std::string, std::set<std::string>>;  // agents, by fingerprint
   struct Agent {
     std::string owner;
     bool serves = false;
     bool connected = true;
-    std::set<std::string> holds, wrong;          // fingerprints
+    std::set<std::string> holds;                 // fingerprints
+    Accusers wrong, gone;                        // who says so of this agent
     std::map<std::string, Fetch> fetches;        // by fingerprint
     std::map<std::string, int64_t> unreachable;  // agents that it could not reach: until when
   };
   using Loads = std::map<std::string, int>;  // fetchers by source
 
   void Note(const SourceAsk& ask, Agent* asker, Fetch* fetch, int64_t now_us);
+  void Send(const SourceAsk& ask, const std::string& source, Fetch* fetch, int64_t now_us);
+  void Measure(const SourceAsk& ask, const std::string& owner, Fetch* fetch, int64_t now_us);
+  std::string Next(const SourceAsk& ask, Fetch* fetch, int64_t now_us);
+  bool IsSlow(const SourceAsk& ask, const Fetch& fetch, const Loads& loads) const;
+  double RateOfService(const std::string& owner, const Loads& loads) const;
+  bool ServiceIsTried(const std::string& owner) const;
+  bool IsAccused(const std::string& source, const std::string& fingerprint) const;
   bool MayServe(const std::string& source, const SourceAsk& ask, int64_t now_us) const;
   bool Stands(const SourceAsk& ask, const Fetch& fetch, int64_t now_us) const;
   bool Starves(const SourceAsk& ask) const;
   std::string Best(const SourceAsk& ask, int64_t now_us) const;
-  std::string Better(const SourceAsk& ask, int64_t now_us) const;
+  std::string Idle(const SourceAsk& ask, const Loads& loads, int64_t now_us) const;
   bool ServiceIsFree(const SourceAsk& ask, const Loads& loads, int64_t now_us) const;
   Loads LoadsFor(const SourceAsk& ask) const;
   static int LoadOf(const Loads& loads, const std::string& source);
@@ -101,6 +136,7 @@ class SourceChoice {
   void Forget(int64_t now_us);
 
   std::map<std::string, Agent> agents_;
+  std::map<std::string, ServiceRates> given_;  // by owner: agents of another one may lie
 };
 
 }  // namespace evald

@@ -217,11 +217,14 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const std::optional<std::
       member.host->Follow(files_.get());
     } else {
       member.host->Grant(files_.get(), hello.instance, owner.value_or(""));
-      files_->sources().Offers(hello.instance, {PeerUrl(hello.peer_host, hello.peer_port),
-                                                hello.peer_authority, hello.peer_secret});
     }
     fleet_->AddHost(member.host.get(), {name, hello.devices, hello.threads, hello.metric_processes,
                                         owner.value_or("")});
+  }
+  if (name != kLocalHost) {
+    files_->sources().Offers(
+        hello.instance, name,
+        {PeerUrl(hello.peer_host, hello.peer_port), hello.peer_authority, hello.peer_secret});
   }
   fleet_->HostEnds(name, hello.ends_in_s);
   SendLoose(wire.get(), protocol::AgentWelcome{session_, resumed, conversation.received()});

@@ -129,6 +129,21 @@ class Chain(Peers):
             self.assertEqual(file.stat().st_mode & 0o077, 0, file)
 
 
+class SlowSource(Peers):
+    def test_a_source_that_is_far_slower_than_the_service(self):
+        """It would take most of an hour. The service, which gives to nobody, has the rest there in a moment."""
+        self.serve(output_dir="runs-of-the-service")
+        self.peers("north", flags=("--peer-rate", 20000))
+        self.go("north")
+        self.wait_fetched("north")
+        self.peer("south")
+        found = self.wait_fetched("south")["south"]
+        self.assert_same("south")
+        self.assertGreater(found.get("the service", 0), 50 * MIB, found)
+        self.assertRegex(self.log("south"), r"it comes from service from now on, no more from https://")
+        self.assertNotIn("is left", self.log("south"), "slowness is no fault")
+
+
 class Faults(Peers):
     """One host has the checkpoint and gives it slowly. Something happens while another host fetches it."""
 

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
 
 #include "http_client/client.h"
 #include "orchestrator/agent/file_client.h"
@@ -30,7 +33,9 @@ class PeerListenerTest : public ::testing::Test {
     testing::Put(folder_.path() / "authority.pem", listener_.authority());
   }
 
-  std::string Token() const { return PeerToken(listener_.secret(), fingerprint_); }
+  std::string Token(const std::string& asker = "asker") const {
+    return PeerToken(listener_.secret(), fingerprint_, asker);
+  }
   std::string Url() const { return "https://127.0.0.1:" + std::to_string(listener_.port()); }
 
   FileClient::PeerAnswer Ask(const std::string& path, const std::string& token, uint64_t first = 0,
@@ -63,7 +68,10 @@ TEST_F(PeerListenerTest, WithoutTheTokenNobodyGetsAByte) {
   const std::string path = "/v1/checkpoints/" + fingerprint_ + "/config.json";
   for (const std::string& token :
        {std::string(), std::string(64, '0'), Token().substr(1), listener_.secret(),
-        PeerToken("another secret", fingerprint_), PeerToken(listener_.secret(), "another")}) {
+        PeerToken("another secret", fingerprint_, "asker"),
+        PeerToken(listener_.secret(), "another", "asker"), "another" + Token().substr(5),
+        PeerToken(listener_.secret(), fingerprint_, ""),
+        PeerToken(listener_.secret(), fingerprint_, std::string(100, 'a'))}) {
     const FileClient::PeerAnswer answer = Ask(path, token);
     EXPECT_EQ(answer.status, 401) << token;
     EXPECT_EQ(answer.bytes, "");
@@ -77,7 +85,7 @@ TEST_F(PeerListenerTest, TheTokenOfOneCheckpointOpensNoOther) {
   const StagedCheckpoint other = Stager(options).Stage(folder_.path() / "other");
   const std::string path = "/v1/checkpoints/" + other.fingerprint() + "/config.json";
   EXPECT_EQ(Ask(path, Token()).status, 403);
-  EXPECT_EQ(Ask(path, PeerToken(listener_.secret(), other.fingerprint())).status, 206);
+  EXPECT_EQ(Ask(path, PeerToken(listener_.secret(), other.fingerprint(), "asker")).status, 206);
 }
 
 TEST_F(PeerListenerTest, OnlyFilesOfTheCheckpointAreOpened) {
@@ -156,12 +164,43 @@ TEST_F(PeerListenerTest, WhatIsGivenIsBoundedByTheRate) {
   PeerListener slow({"127.0.0.1:0", "", 10 << 20, folder_.path() / "peer"}, shelf_);
   const auto begin = std::chrono::steady_clock::now();
   const FileClient::PeerAnswer answer =
-      FileClient({"", "https://127.0.0.1:" + std::to_string(slow.port()),
-                  PeerToken(slow.secret(), fingerprint_), folder_.path() / "authority.pem"},
-                 nullptr)
+      FileClient(
+          {"", "https://127.0.0.1:" + std::to_string(slow.port()),
+           PeerToken(slow.secret(), fingerprint_, "asker"), folder_.path() / "authority.pem"},
+          nullptr)
           .AskPeer("/v1/checkpoints/" + fingerprint_ + "/model.safetensors", 0, 4 << 20);
   EXPECT_EQ(answer.status, 206);
   EXPECT_GT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(350));
+}
+
+// One asker begins calls that do not end: their answers come at a byte a second.
+TEST_F(PeerListenerTest, OneAskerDoesNotTakeTheCallsOfOthers) {
+  PeerListener slow({"127.0.0.1:0", "", 1, folder_.path() / "peer"}, shelf_);
+  const auto ask = [&](const std::string& asker, std::atomic<bool>* cancel) {
+    return FileClient(
+               {"", "https://127.0.0.1:" + std::to_string(slow.port()),
+                PeerToken(slow.secret(), fingerprint_, asker), folder_.path() / "authority.pem"},
+               cancel)
+        .AskPeer("/v1/checkpoints/" + fingerprint_ + "/model.safetensors", 0, 4 << 20)
+        .status;
+  };
+  std::atomic<bool> cancel{false};
+  std::atomic<int> refused{0};
+  std::vector<std::thread> greedy;
+  for (int i = 0; i < 40; ++i)
+    greedy.emplace_back([&] { refused += ask("greedy", &cancel) == 429 ? 1 : 0; });
+  for (int i = 0; i < 200 && refused < 24; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(refused, 24) << "sixteen are under way";
+  std::atomic<bool> give_up{false};
+  int status = -1;
+  std::thread honest([&] { status = ask("honest", &give_up); });
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  give_up = true;
+  honest.join();
+  EXPECT_NE(status, 429) << "it waits for its bytes";
+  cancel = true;
+  for (std::thread& thread : greedy) thread.join();
 }
 
 TEST(PeerListener, AnAddressIsAnAddress) {
