@@ -29,7 +29,8 @@ TEST_F(FleetTest, ShowsLaunchersAndReleasesNodes) {
   EXPECT_EQ(unknown.status, 404);
   EXPECT_EQ(Parse(unknown)["detail"], "launcher 'slurm' does not exclude node 'n9'");
   EXPECT_EQ(Post("/v1/launchers/slurm/nodes/n1/release?x=1").status, 400);
-  EXPECT_EQ(Post("/v1/launchers/slurm/nodes/n1/release", "{}").status, 413);
+  EXPECT_EQ(PostJson("/v1/launchers/slurm/nodes/n1/release", "{}").status, 200);
+  EXPECT_EQ(PostJson("/v1/launchers/slurm/nodes/n1/release", R"({"x": 1})").status, 400);
 }
 
 TEST_F(FleetTest, TakesAnnouncements) {
