@@ -42,7 +42,7 @@ class StandardError : public spdlog::sinks::base_sink<std::mutex> {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
     if (lost_ > 0 &&
-        Put(fmt::format("... {} lines of this log are lost: nobody read them\n", lost_)))
+        Put(fmt::format("\n... {} lines of this log are lost: nobody read them\n", lost_)))
       lost_ = 0;
     if (lost_ > 0 || !Put({line.data(), line.size()})) ++lost_;
   }
@@ -54,8 +54,11 @@ class StandardError : public spdlog::sinks::base_sink<std::mutex> {
   // Waits for a reader who may be slow, but not again and again for one who is away.
   bool Writable() const {
     pollfd entry{STDERR_FILENO, POLLOUT, 0};
-    const int found = ::poll(&entry, 1, lost_ > 0 ? 0 : kPatienceMs);
-    return found != 0 || (entry.revents & (POLLERR | POLLNVAL)) != 0;
+    int found = -1;
+    do {
+      found = ::poll(&entry, 1, lost_ > 0 ? 0 : kPatienceMs);
+    } while (found < 0 && errno == EINTR);
+    return found > 0;  // also if standard error is closed: then write() says so
   }
 
   // A pipe that is writable takes PIPE_BUF bytes without a wait (pipe(7)).

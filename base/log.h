@@ -9,7 +9,7 @@ namespace evald {
 /// Sends this process's log to standard error, one line an event, marked with `program`. `level` is
 /// trace, debug, info, warn, error or off. A line that nobody reads within 0.2 s is lost, and so
 /// are those after it until somebody reads again; then the log says how many. So no thread hangs
-/// because of its log.
+/// because of its log, unless another program fills the same pipe at the same moment.
 void SetUpLog(const std::string& program, const std::string& level);
 
 /// Lines for the log, formatted as by fmt::format if their level is logged. Any thread. Only Write

@@ -16,15 +16,13 @@
 #include "evald/error.h"
 #include "http_server/target.h"
 #include "orchestrator/agent/file_client.h"
+#include "orchestrator/fleet/source_choice.h"
 #include "orchestrator/staging/copy.h"
 
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kServiceConnections = 4;
-// Chunks that come at the same time reach the next agent only when all are whole.
-constexpr int kPeerConnections = 2;
 constexpr useconds_t kWatchMicros = 20'000;
 constexpr useconds_t kNotYetMicros = 20'000;    // before a chunk is asked for again
 constexpr useconds_t kNobodyMicros = 500'000;   // before a source is asked for again

@@ -201,7 +201,7 @@ Courier::Outcome Courier::Carry(const LaneKey& key, const protocol::Message& mes
   const http_client::RetryPolicy pauses{.first_pause = first_pause_,
                                         .longest_pause = kLongestPause};
   std::mt19937 random{std::random_device{}()};
-  int failed = 0;
+  int failed = 0, without_room = 0;
   for (int tries = 1;; ++tries) {
     if (*over) return {};
     try {
@@ -211,8 +211,9 @@ Courier::Outcome Courier::Carry(const LaneKey& key, const protocol::Message& mes
       if (connected_) ++failed;
       const bool no_room =
           dynamic_cast<const NoSpace*>(&e) != nullptr && checkpoints_.NothingStaged();
-      const int most = no_room ? kRoomTriesMax : kTriesMax;
-      if (e.kind() != ErrorKind::kInfrastructure || failed >= most) {
+      if (no_room) ++without_room;
+      const bool over_tried = failed >= kTriesMax || without_room >= kRoomTriesMax;
+      if (e.kind() != ErrorKind::kInfrastructure || over_tried) {
         log::Error("{}: {}", key.first, e.what());
         return {{}, Failure(message, e.what(), no_room)};
       }

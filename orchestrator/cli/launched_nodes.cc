@@ -102,7 +102,7 @@ class LaunchedNodes : public RunNodes {
 
   std::string WaitsFor() const override { return Join(pool_->Awaited(), "; "); }
 
-  bool MoreMayCome() const override { return true; }
+  bool MoreMayCome() const override { return pool_->MoreMayCome(); }
 
   std::string Hopeless() const override { return pool_->Hopeless(); }
 

@@ -20,7 +20,7 @@ constexpr const char* kTokenOf = "evald-peer-2\n";
 constexpr char kAskerEnds = '.';
 constexpr int kAskerWords = 2;
 constexpr size_t kAskerBytesMax = 64;
-constexpr size_t kSaidMax = 1000;
+constexpr size_t kSaidMax = 100;  // of each agent
 constexpr size_t kUrlShown = 100;
 
 // Agents of launched jobs have a token each. The service started all of them, with one launcher, so
@@ -70,6 +70,7 @@ void CheckpointSources::Begin(const std::string& instance, const std::string& ow
 void CheckpointSources::End(const std::string& instance) {
   const std::lock_guard lock(mutex_);
   agents_.erase(instance);
+  said_.erase(instance);
   choice_.Leave(instance);
 }
 
@@ -94,7 +95,7 @@ bool CheckpointSources::TakeAddress(const Agent& taker, const std::string& insta
   for (auto& [other, of] : agents_) {
     if (other == instance || of.offer.url != url || of.trust != taker.trust) continue;
     if (of.connected) {
-      if (SaysFirst(fmt::format("address {} {} {}", taker.host, of.host, url))) {
+      if (SaysFirst(instance, fmt::format("address {} {} {}", taker.host, of.host, url))) {
         log::Warn(
             "host '{}' offers checkpoints at {}, where host '{}' already does: others fetch from "
             "'{}' alone there; give each agent an address and port of its own (--peer-listen, "
@@ -156,7 +157,7 @@ void CheckpointSources::TellOfWrong(const std::string& instance, const std::stri
                                     const std::string& accused, const std::string& url) {
   const std::string by = HostOf(instance);
   if (accused.empty()) {
-    if (SaysFirst(fmt::format("stranger {} {}", by, fingerprint))) {
+    if (SaysFirst(instance, fmt::format("stranger {} {}", by, fingerprint))) {
       log::Warn(
           "host '{}' says that it got wrong bytes of the checkpoint {} from {}, to which it "
           "was not sent: this is ignored",
@@ -165,7 +166,7 @@ void CheckpointSources::TellOfWrong(const std::string& instance, const std::stri
     return;
   }
   const std::string of = HostOf(accused);
-  if (!SaysFirst(fmt::format("wrong {} {} {}", by, of, fingerprint))) return;
+  if (!SaysFirst(instance, fmt::format("wrong {} {} {}", by, of, fingerprint))) return;
   log::Error("host '{}' says that it got wrong bytes of the checkpoint {} from host '{}': {}", by,
              fingerprint, of,
              choice_.IsSetAside(accused, fingerprint)
@@ -179,12 +180,14 @@ std::string CheckpointSources::HostOf(const std::string& instance) const {
   return agent == agents_.end() ? "" : agent->second.host;
 }
 
-// Whether the log has no such line yet. It stays short whatever agents say.
-bool CheckpointSources::SaysFirst(const std::string& what) {
-  if (said_.size() >= kSaidMax || !said_.insert(what).second) return false;
-  if (said_.size() == kSaidMax)
-    log::Warn("agents have said {} such things of each other: no more of them are logged",
-              kSaidMax);
+// Whether the log has no such line of this agent yet. It stays short whatever agents say.
+bool CheckpointSources::SaysFirst(const std::string& instance, const std::string& what) {
+  std::set<std::string>& said = said_[instance];
+  if (said.size() >= kSaidMax || !said.insert(what).second) return false;
+  if (said.size() == kSaidMax) {
+    log::Warn("the agent of '{}' has said {} such things of others: no more of them are logged",
+              HostOf(instance), kSaidMax);
+  }
   return true;
 }
 

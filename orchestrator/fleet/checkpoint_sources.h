@@ -77,12 +77,13 @@ class CheckpointSources {
   bool TakeAddress(const Agent& taker, const std::string& instance, const std::string& url);
   void TellOfWrong(const std::string& instance, const std::string& fingerprint,
                    const std::string& accused, const std::string& url);
-  bool SaysFirst(const std::string& what);
+  bool SaysFirst(const std::string& instance, const std::string& what);
 
   std::mutex mutex_;
   std::map<std::string, Agent> agents_;  // by instance
   SourceChoice choice_;
-  std::set<std::string> said_;  // what agents brought into the log, so that it is there once
+  /// What each agent brought into the log, so that it is there once
+  std::map<std::string, std::set<std::string>> said_;
 };
 
 }  // namespace evald

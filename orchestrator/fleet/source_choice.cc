@@ -9,7 +9,6 @@ namespace {
 
 constexpr int64_t kWhole = std::numeric_limits<int64_t>::max();
 // An agent has so many connections to its source, each with a chunk under way.
-constexpr int64_t kChunksUnderWay = 4, kPeerChunksUnderWay = 2;
 
 }  // namespace
 
@@ -120,7 +119,7 @@ void SourceChoice::Measure(const SourceAsk& ask, const std::string& owner, Fetch
     rate.Pause(now_us);
   }
   if (!fetch->tries) return;
-  const auto found = rate.AtMost(kChunksUnderWay);
+  const auto found = rate.AtMost(kServiceConnections);
   if (!found) return;
   fetch->tries = false;
   // The service is as slow as others are: nobody else needs to try it
@@ -290,7 +289,7 @@ std::string SourceChoice::Idle(const SourceAsk& ask, const Loads& loads, int64_t
 
 bool SourceChoice::IsSlow(const SourceAsk& ask, const Fetch& fetch, const Loads& loads) const {
   const int64_t rest = ask.total - ask.have;
-  const auto rate = fetch.rate.AtMost(std::min(kPeerChunksUnderWay, rest));
+  const auto rate = fetch.rate.AtMost(std::min(int64_t{kPeerConnections}, rest));
   if (!rate || static_cast<double>(rest) < kPatienceSeconds * *rate) return false;
   return *rate * kFarSlower < RateOfService(agents_.at(ask.agent).owner, loads);
 }
@@ -304,7 +303,7 @@ double SourceChoice::RateOfService(const std::string& owner, const Loads& loads)
     if (agent.owner != owner) continue;
     for (const auto& [of, fetch] : agent.fetches) {
       if (fetch.source == kServiceSource)
-        best = std::max(best, fetch.rate.AtLeast(kChunksUnderWay).value_or(0));
+        best = std::max(best, fetch.rate.AtLeast(kServiceConnections).value_or(0));
     }
   }
   return best / (LoadOf(loads, kServiceSource) + 1);

@@ -9,6 +9,10 @@
 
 namespace evald {
 
+/// Chunks that an agent fetches at once from the service, and from another agent. Chunks that come
+/// at the same time reach the next agent only when all are whole.
+inline constexpr int kServiceConnections = 4, kPeerConnections = 2;
+
 /// Why an agent could not fetch from another one.
 enum class SourceFault {
   kNone,

@@ -133,9 +133,13 @@ class FleetMachine {
     awaited_ = std::move(nodes);
     hosts_come_ = hosts_come;
   }
-  /// Why no run that needs workers uses the host: it cannot load the checkpoint of one of them, or
-  /// "" if the runs only doubt it. Nothing if there is no such run, or one uses the host.
-  std::optional<std::string> Unused(const std::string& host) const;
+  struct Unused {
+    std::string why;  ///< it cannot load the checkpoint of a run; "" if the runs only doubt it
+    bool others_can = false;  ///< another host computes for such a run
+  };
+  /// Why no run that needs workers uses the host. Nothing if there is no such run, or one uses the
+  /// host.
+  std::optional<Unused> WhyUnused(const std::string& host) const;
 
   std::vector<Order> TakeOrders() { return std::exchange(orders_, {}); }
 

@@ -228,16 +228,22 @@ void FleetMachine::Distrust(Run* run, const WorkerSlot& slot) {
   run->view.doubted.insert(slot.host);
 }
 
-std::optional<std::string> FleetMachine::Unused(const std::string& name) const {
+std::optional<FleetMachine::Unused> FleetMachine::WhyUnused(const std::string& name) const {
   const Host& host = hosts_.at(name);
-  std::optional<std::string> why;
+  std::optional<Unused> unused;
   for (const auto& [number, run] : runs_) {
     if (!run.view.needs_workers || run.view.ending) continue;
     if (!Doubts(run.view, name)) return std::nullopt;
     const auto unfit = host.unfit.find(number);
-    why = unfit == host.unfit.end() ? "" : "it cannot load the checkpoint: " + unfit->second;
+    const bool others_can = std::any_of(
+        workers_.begin(), workers_.end(), [&of = run, &name, this](const WorkerSlot& slot) {
+          return slot.host != name && slot.engine && slot.loading == of.view.load &&
+                 !Doubts(of.view, slot.host);
+        });
+    unused = {unfit == host.unfit.end() ? "" : "it cannot load the checkpoint: " + unfit->second,
+              others_can || (unused && unused->others_can)};
   }
-  return why;
+  return unused;
 }
 
 // Tells a run whose remaining hosts are all doubted, again and again until it doubts no host or

@@ -102,6 +102,11 @@ std::vector<std::string> LaunchMachine::Problems(double now) const {
   return problems;
 }
 
+bool LaunchMachine::MoreMayCome() const {
+  if (stopped_) return false;
+  return Count(false) > Here() || (!refused_ && target_ > Count(false));
+}
+
 std::string LaunchMachine::Hopeless() const {
   const bool lost = refused_ || (failed_ >= limits_.nodes_max && Count(false) == 0);
   return !came_ && lost ? failure_ : "";
@@ -132,6 +137,7 @@ void LaunchMachine::End(Job* job, const std::string& why, double now) {
   if (record.why.empty() || record.state != State::kStopping) record.why = why;
   record.state = State::kOver;
   record.ended_at = now;
+  job->stop_failure.clear();
   if (job->agent_came && !job->failed) failures_.erase(record.node);
   Push(Order::Kind::kSave, record);
 }
@@ -389,7 +395,11 @@ void LaunchMachine::ReturnBroken(double now) {
     if (job.record.state != State::kSubmitted || job.broken_since == 0) continue;
     if (job.record.node.empty() && now - job.broken_since < kNamedWithin * limits_.list_every_s)
       continue;
-    NoteFailure(&job, job.host.broken, now);
+    if (job.host.at_fault) {
+      NoteFailure(&job, job.host.broken, now);
+    } else {
+      BackOff(fmt::format("{}: {}", Named(job.record), job.host.broken), now);
+    }
     Stop(&job, job.host.broken, now);
   }
 }

@@ -91,16 +91,15 @@ class LaunchMachine {
     bool agent_came = false;  ///< since the job last started
     bool failed = false;      ///< its agent did not come, or could compute nothing
 
-    bool submitting = false;   ///< no answer to its submission yet
-    double answered_at = 0;    ///< when that answer came
-    double missing_since = 0;  ///< 0: it is listed
-    double over_since = 0;     ///< 0: the launcher does not say that it is over
-    int missed = 0;            ///< lists in a row without it
-    double idle_since = 0;     ///< 0: its host is busy, or not there
-    double broken_since = 0;   ///< 0: its host can compute, or is not there
-    double stop_asked_at = 0;  ///< 0: not asked
-    std::string
-        stop_failure;  ///< why the launcher could not be asked the last time; "" if it could
+    bool submitting = false;    ///< no answer to its submission yet
+    double answered_at = 0;     ///< when that answer came
+    double missing_since = 0;   ///< 0: it is listed
+    double over_since = 0;      ///< 0: the launcher does not say that it is over
+    int missed = 0;             ///< lists in a row without it
+    double idle_since = 0;      ///< 0: its host is busy, or not there
+    double broken_since = 0;    ///< 0: its host can compute, or is not there
+    double stop_asked_at = 0;   ///< 0: not asked
+    std::string stop_failure;   ///< why it was not told to end the last time; "" if it was
     double agent_due_from = 0;  ///< since when its agent is awaited
   };
   /// By number; jobs that are over stay for a day, for the node hours.
@@ -116,6 +115,8 @@ class LaunchMachine {
   const NodeCosts& costs() const { return costs_; }
   /// When the next job may be submitted; not in the future if nothing failed.
   double next_try_at() const { return try_at_; }
+  /// Whether a node that is not there may come: one is asked for, or would be but for a pause.
+  bool MoreMayCome() const;
   /// Why no node is to be hoped for: none has ever come, and the launcher refuses the jobs, or all
   /// of the first have failed. "" if there is hope. For a run that waits for its first node.
   std::string Hopeless() const;

@@ -61,6 +61,7 @@ struct NodeHost {
   bool busy = false;     ///< one of its processes holds a trial or job, or loads a checkpoint
   int devices = 0;       ///< one worker each
   std::string broken;    ///< why it can compute nothing; "" if it can
+  bool at_fault = true;  ///< if it is broken: itself, not what it was given, as far as others show
   std::string refused;   ///< why its agent was turned away; "" if it was not, or has come since
   bool operator==(const NodeHost&) const = default;
 };

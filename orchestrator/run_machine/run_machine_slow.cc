@@ -15,6 +15,8 @@ constexpr double kSlowFactor = 1.3;
 // Documents for so many device seconds show how fast a device is. Their requests take at most
 // kProbeRequestSeconds each.
 constexpr double kProbeSeconds = 0.5, kProbeRequestSeconds = 2;
+// A device whose times cannot be taken gets no more of them.
+constexpr size_t kProbesMax = 8;
 // Requests are long if they would hold up the end on a device that is so many times slower.
 constexpr double kSlowest = 8;
 // A shared prefix takes at most this part of them.
@@ -65,6 +67,7 @@ std::optional<Cut> RunMachine::ProbeOf(Holder worker, const std::vector<Cut>& cu
   if (tasks.empty()) return std::nullopt;
   const auto device = static_cast<size_t>(DeviceOf(worker));
   if (device >= probes_of_.size()) probes_of_.resize(device + 1, 0);
+  if (probes_of_[device] >= kProbesMax) return std::nullopt;
   const size_t task = tasks[std::min(probes_of_[device]++, tasks.size() - 1)];
   const double documents = kProbeSeconds / work_.estimate(task).device_s;
   return Cut{task, std::clamp<int64_t>(static_cast<int64_t>(documents), 1, work_.open(task))};

@@ -133,7 +133,12 @@ std::optional<TrialLease> RunMachine::LeaseTrial(Holder worker, int64_t now, int
   if (!grant) {
     const auto trial = CutTrial(worker, seconds);
     if (!trial) {
-      if (int64_t& since = WaitsSinceOf(worker); has_trials() && since == 0) since = now;
+      int64_t& since = WaitsSinceOf(worker);
+      if (!has_trials() || !IsSlow(DeviceOf(worker))) {
+        since = 0;
+      } else if (since == 0) {
+        since = now;
+      }
       return std::nullopt;
     }
     grant = trials_table_.AddLeased(*trial, *trial, worker, now);
@@ -365,6 +370,7 @@ void RunMachine::Reopen(const SliceState& slice, const std::string& file) {
 }
 
 void RunMachine::WorkerLost(Holder worker, const std::string& cause, Suspect suspect) {
+  WaitsSinceOf(worker) = 0;
   stealing_.Forget(DeviceOf(worker));
   backups_.Forget(DeviceOf(worker));
   for (const Grant& grant : trials_table_.HeldBy(worker)) {

@@ -93,7 +93,7 @@ void AgentHub::OnHello(const std::shared_ptr<Wire>& wire, const std::optional<st
     return wire->Close("");
   }
   if (const std::string reason = ReasonAgainst(hello, owner); !reason.empty()) {
-    return Refuse(wire, hello.name, reason);
+    return Refuse(wire, hello.name, owner, reason);
   }
   if (!owner && (hello.config != local_.Config() || hello.evald != kEvaldVersion)) {
     log::Info("the agent of this host was started otherwise; it gives way to a new one");
@@ -104,10 +104,10 @@ void AgentHub::OnHello(const std::shared_ptr<Wire>& wire, const std::optional<st
 }
 
 void AgentHub::Refuse(const std::shared_ptr<Wire>& wire, const std::string& name,
-                      const std::string& reason) {
+                      const std::optional<std::string>& owner, const std::string& reason) {
   log::Warn("agent '{}' is refused: {}", name, reason);
   if (refusals_.size() < kRefusalsMax || refusals_.count(name) > 0) {
-    refusals_[protocol::IsHostName(name) ? name : ""] = {reason, WallSeconds()};
+    refusals_[protocol::IsHostName(name) ? name : ""] = {reason, WallSeconds(), owner};
   }
   SendLoose(wire.get(), protocol::AgentRefused{reason});  // the agent closes the connection
 }
@@ -399,13 +399,14 @@ void AgentHub::WaitForEnd(int64_t until_us, std::function<void()> done) {
 
 std::string AgentHub::RefusalOf(const std::string& host) const {
   const auto refusal = refusals_.find(host);
-  return refusal == refusals_.end() ? "" : refusal->second.first;
+  const bool its_own = refusal != refusals_.end() && refusal->second.owner == JobHolder(host);
+  return its_own ? refusal->second.reason : "";
 }
 
 Json AgentHub::Refusals() const {
   Json refusals = Json::array();
   for (const auto& [name, refusal] : refusals_) {
-    refusals.push_back({{"name", name}, {"reason", refusal.first}, {"at", refusal.second}});
+    refusals.push_back({{"name", name}, {"reason", refusal.reason}, {"at", refusal.at}});
   }
   return refusals;
 }

@@ -59,7 +59,8 @@ class AgentHub {
   /// Agents that may not join: {"name", "reason", "at"} (seconds since 1970) for the last refusal
   /// of each name. A refusal goes when the agent joins.
   Json Refusals() const;
-  /// Why the last agent of this name was refused; "" if none was, or one has joined since.
+  /// Why the last agent of a job's host was refused that came with the job's token; "" if none was,
+  /// or one has joined since.
   std::string RefusalOf(const std::string& host) const;
 
  private:
@@ -81,7 +82,7 @@ class AgentHub {
   void KeepLocal(int64_t now);
   void LocalFailed();
   void Refuse(const std::shared_ptr<Wire>& wire, const std::string& name,
-              const std::string& reason);
+              const std::optional<std::string>& owner, const std::string& reason);
   void OnHello(const std::shared_ptr<Wire>& wire, const std::optional<std::string>& owner,
                const std::string& line);
   std::string ReasonAgainst(const protocol::AgentHello& hello,
@@ -108,7 +109,12 @@ class AgentHub {
   std::map<std::string, Member> members_;
   std::map<Wire*, Guest> guests_;
   std::function<void(const Error&)> local_failed_;
-  std::map<std::string, std::pair<std::string, double>> refusals_;  ///< reason and time, by name
+  struct Refusal {
+    std::string reason;
+    double at = 0;
+    std::optional<std::string> owner;
+  };
+  std::map<std::string, Refusal> refusals_;  ///< by name
   bool keep_local_ = false;
   int spawns_ = 0;  ///< since the local agent was last there
   int64_t spawned_us_ = 0;

@@ -70,12 +70,16 @@ int64_t Fleet::RunNamedBy(const std::string& id, const protocol::Message& messag
 
 // Keeps the last failure on each host, for people.
 void Fleet::NoteFailure(const std::string& id, const protocol::Message& message) {
+  const auto* trial = std::get_if<protocol::TrialFailed>(&message);
+  const auto* job = std::get_if<protocol::JobFailed>(&message);
+  const bool good = std::holds_alternative<protocol::TrialDone>(message) ||
+                    std::holds_alternative<protocol::JobDone>(message);
+  if (trial == nullptr && job == nullptr && !good) return;
   const auto host = hosts_.find(PlaceOfProcess(id).first);
   if (host == hosts_.end()) return;
-  if (const auto* trial = std::get_if<protocol::TrialFailed>(&message))
-    host->second.last_failure = trial->message;
-  if (const auto* job = std::get_if<protocol::JobFailed>(&message))
-    host->second.last_failure = job->message;
+  host->second.last_failure = trial != nullptr ? trial->message
+                              : job != nullptr ? job->message
+                                               : "";
 }
 
 // Passes the message on to its run, and the run's change to the machine. Returns the run; null if

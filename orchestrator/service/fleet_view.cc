@@ -81,11 +81,12 @@ NodeHost Fleet::NodeHostOf(const std::string& name) const {
     node.busy = node.busy || machine_.metric_processes()[i].job_of != 0;
   if (usable == 0 && !aside.empty()) node.broken = "its devices are set aside: " + aside;
   if (node.busy || !node.broken.empty()) return node;
-  if (const std::optional<std::string> why = machine_.Unused(name)) {
+  if (const auto unused = machine_.WhyUnused(name)) {
     const auto known = hosts_.find(name);
     const std::string failure = known == hosts_.end() ? "" : known->second.last_failure;
-    node.broken = !why->empty()
-                      ? *why
+    node.at_fault = unused->others_can;
+    node.broken = !unused->why.empty()
+                      ? unused->why
                       : "what it does fails: " + (failure.empty() ? "it is doubted" : failure);
   }
   return node;

@@ -245,6 +245,7 @@ void NodePool::Submit(const NodeJob& job) {
 }
 
 void NodePool::Stop(const NodeJob& job) {
+  told_.erase(job.number);
   ++telling_;
   Ask(
       [this, job] {

@@ -1,6 +1,8 @@
 // The nodes that launchers bring.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "orchestrator/service/service.h"
@@ -65,16 +67,21 @@ void Service::MakePools(std::vector<LauncherMaker> makers) {
 NodeDemand Service::DemandNow() {
   NodeDemand demand = fleet_->Demand();
   if (draining_) return {.devices = demand.devices};
+  const auto expect = [&](const QueuedRun& run, int unknown) {
+    const auto expected_s = workloads_.Expected(run.workload);
+    demand.open_s += expected_s.value_or(0);
+    demand.unknown_runs += expected_s ? unknown - 1 : unknown;
+  };
   for (auto& [number, run] : queue_.runs()) {
     if (run.workload.empty()) run.workload = WorkloadOf(run.config);
-    const std::optional<double> open_s = fleet_->OpenSeconds(number);
-    if (open_s) workloads_.Saw(run.workload, number, *open_s);
+    if (!run.evaluation || run.ending()) continue;
+    if (const auto open_s = fleet_->OpenSeconds(number)) {
+      workloads_.Saw(run.workload, number, *open_s);
+    } else if (run.state == "preparing") {  // the fleet counts it as unknown
+      expect(run, 0);
+    }
   }
-  for (const std::string& id : queue_.Waiting()) {
-    const auto expected_s = workloads_.Expected(queue_.Find(id)->workload);
-    demand.open_s += expected_s.value_or(0);
-    if (!expected_s) ++demand.unknown_runs;
-  }
+  for (const std::string& id : queue_.Waiting()) expect(*queue_.Find(id), 1);
   return demand;
 }
 
@@ -88,7 +95,9 @@ void Service::TickPools() {
     demand.devices += pool->DevicesToCome();
     for (std::string& what : pool->Awaited()) awaited.push_back(std::move(what));
   }
-  fleet_->Awaits(evald::Join(awaited, "; "), true);
+  const bool more = std::any_of(pools_.begin(), pools_.end(),
+                                [](const auto& pool) { return pool->MoreMayCome(); });
+  fleet_->Awaits(evald::Join(awaited, "; "), more);
 }
 
 Json Service::LauncherResources() const {

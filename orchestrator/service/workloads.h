@@ -15,7 +15,8 @@ namespace evald {
 class Workloads {
  public:
   /// A run at work has open work of this many device seconds. The most that was seen of the run
-  /// counts, which is its plan: later its open work shrinks.
+  /// counts, which is its plan: later its open work shrinks. Of a run that was resumed only what
+  /// was left is known.
   void Saw(const std::string& workload, int64_t run, double open_s);
   /// What a run of this workload may take; nullopt if none was planned.
   std::optional<double> Expected(const std::string& workload) const;
