@@ -25,6 +25,10 @@ std::string Named(const NodeJob& job) {
                          : fmt::format("job {} ('{}')", job.job, job.name);
 }
 
+std::string Said(const NodeJob& job, const std::string& why) {
+  return fmt::format("{}{}: {}", Named(job), job.node.empty() ? "" : " on " + job.node, why);
+}
+
 }  // namespace
 
 // ---- looking
@@ -145,8 +149,7 @@ void LaunchMachine::End(Job* job, const std::string& why, double now) {
 // A job that brought no agent, or one whose devices compute nothing.
 void LaunchMachine::NoteFailure(Job* job, const std::string& why, double now) {
   const std::string& node = job->record.node;
-  const std::string what =
-      fmt::format("{}{}: {}", Named(job->record), node.empty() ? "" : " on " + node, why);
+  const std::string what = Said(job->record, why);
   if (!node.empty()) {
     Failures& failures = failures_[node];
     failures = {failures.in_a_row + 1, job->agent_came, what};
@@ -398,7 +401,7 @@ void LaunchMachine::ReturnBroken(double now) {
     if (job.host.at_fault) {
       NoteFailure(&job, job.host.broken, now);
     } else {
-      BackOff(fmt::format("{}: {}", Named(job.record), job.host.broken), now);
+      BackOff(Said(job.record, job.host.broken), now);
     }
     Stop(&job, job.host.broken, now);
   }
