@@ -25,10 +25,6 @@ std::string Named(const NodeJob& job) {
                          : fmt::format("job {} ('{}')", job.job, job.name);
 }
 
-std::string Said(const NodeJob& job, const std::string& why) {
-  return fmt::format("{}{}: {}", Named(job), job.node.empty() ? "" : " on " + job.node, why);
-}
-
 }  // namespace
 
 // ---- looking
@@ -147,12 +143,14 @@ void LaunchMachine::End(Job* job, const std::string& why, double now) {
 }
 
 // A job that brought no agent, or one whose devices compute nothing.
-void LaunchMachine::NoteFailure(Job* job, const std::string& why, double now) {
+// `at_fault`: the failure counts against the node.
+void LaunchMachine::NoteFailure(Job* job, const std::string& why, double now, bool at_fault) {
   const std::string& node = job->record.node;
-  const std::string what = Said(job->record, why);
+  const std::string what =
+      fmt::format("{}{}: {}", Named(job->record), node.empty() ? "" : " on " + node, why);
   if (!node.empty()) {
     Failures& failures = failures_[node];
-    failures = {failures.in_a_row + 1, job->agent_came, what};
+    failures = {failures.in_a_row + (at_fault ? 1 : 0), job->agent_came, what};
     const bool known = excluded_.count(node) > 0;
     if (failures.in_a_row >= kFailuresOfNodeMax) {
       excluded_[node] = what;
@@ -398,11 +396,7 @@ void LaunchMachine::ReturnBroken(double now) {
     if (job.record.state != State::kSubmitted || job.broken_since == 0) continue;
     if (job.record.node.empty() && now - job.broken_since < kNamedWithin * limits_.list_every_s)
       continue;
-    if (job.host.at_fault) {
-      NoteFailure(&job, job.host.broken, now);
-    } else {
-      BackOff(Said(job.record, job.host.broken), now);
-    }
+    NoteFailure(&job, job.host.broken, now, job.host.at_fault);
     Stop(&job, job.host.broken, now);
   }
 }

@@ -128,7 +128,7 @@ class LaunchMachine {
   void Begin(double now);
   void Stop(Job* job, const std::string& why, double now);
   void End(Job* job, const std::string& why, double now);
-  void NoteFailure(Job* job, const std::string& why, double now);
+  void NoteFailure(Job* job, const std::string& why, double now, bool at_fault = true);
   void Silent(const std::string& why, double now);
   std::string NotCome(const Job& job, const std::string& otherwise) const;
   void ExcludeAnew();
