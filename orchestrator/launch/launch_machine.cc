@@ -11,12 +11,13 @@ namespace {
 
 constexpr double kDay_s = 86400;
 constexpr double kPauseMost_s = 1800;
-constexpr double kSurplus_s = 30;      // before waiting jobs that are no longer needed end
-constexpr double kStopAgain_s = 60;    // before the launcher is told once more to end a job
-constexpr int kFailuresOfNodeMax = 2;  // in a row, before a node is excluded
-constexpr double kNamedWithin = 2.5;   // lists until the node of a job is known
-constexpr int kMissedMin = 2;          // lists without a job, before it counts as lost
-constexpr double kLearned = 0.3;       // the share of the newest measurement in an average
+constexpr double kSurplus_s = 30;         // before waiting jobs that are no longer needed end
+constexpr double kStopAgain_s = 60;       // before the launcher is told once more to end a job
+constexpr double kReplacedWithin_s = 30;  // a node that has failed: by then another is asked for
+constexpr int kFailuresOfNodeMax = 2;     // in a row, before a node is excluded
+constexpr double kNamedWithin = 2.5;      // lists until the node of a job is known
+constexpr int kMissedMin = 2;             // lists without a job, before it counts as lost
+constexpr double kLearned = 0.3;          // the share of the newest measurement in an average
 
 using State = NodeJob::State;
 
@@ -102,9 +103,14 @@ std::vector<std::string> LaunchMachine::Problems(double now) const {
   return problems;
 }
 
-bool LaunchMachine::MoreMayCome() const {
+bool LaunchMachine::MoreMayCome(double now) const {
   if (stopped_) return false;
-  return Count(false) > Here() || (!refused_ && target_ > Count(false));
+  if (Count(false) > Here()) return true;
+  // Another node takes the place of one that can compute nothing, once its devices have gone.
+  const bool replaced = std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+    return entry.second.host.connected && !entry.second.host.broken.empty();
+  });
+  return !refused_ && (target_ > Count(false) || replaced || now - failed_at_ < kReplacedWithin_s);
 }
 
 std::string LaunchMachine::Hopeless() const {
@@ -158,6 +164,7 @@ void LaunchMachine::NoteFailure(Job* job, const std::string& why, double now, bo
     }
   }
   job->failed = true;
+  failed_at_ = now;
   ++failed_;
   BackOff(what, now);
   // An agent that was there, or was turned away, has said why itself.

@@ -116,7 +116,7 @@ class LaunchMachine {
   /// When the next job may be submitted; not in the future if nothing failed.
   double next_try_at() const { return try_at_; }
   /// Whether a node that is not there may come: one is asked for, or would be but for a pause.
-  bool MoreMayCome() const;
+  bool MoreMayCome(double now) const;
   /// Why no node is to be hoped for: none has ever come, and the launcher refuses the jobs, or all
   /// of the first have failed. "" if there is hope. For a run that waits for its first node.
   std::string Hopeless() const;
@@ -163,9 +163,10 @@ class LaunchMachine {
   double try_at_ = 0;
   double pause_s_ = 0;
   std::string failure_;
-  bool came_ = false;     // an agent, ever
-  bool refused_ = false;  // a job, for a reason that does not pass
-  int failed_ = 0;        // jobs whose agents failed
+  bool came_ = false;        // an agent, ever
+  bool refused_ = false;     // a job, for a reason that does not pass
+  int failed_ = 0;           // jobs whose agents failed
+  double failed_at_ = -1e9;  // when the last of them did
   /// Jobs of nobody that the launcher was told to end in the last minute: when, by id
   std::map<std::string, double> nobodys_;
   struct Failures {

@@ -94,7 +94,7 @@ class NodePool {
   Json View() const;
   /// What a run without a device waits for: jobs that are to come, and what goes wrong.
   std::vector<std::string> Awaited() const;
-  bool MoreMayCome() const { return machine_.MoreMayCome(); }
+  bool MoreMayCome() const { return machine_.MoreMayCome(now_); }
   std::string Hopeless() const;  ///< LaunchMachine::Hopeless
 
  private:

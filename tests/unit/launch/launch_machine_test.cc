@@ -269,6 +269,40 @@ TEST_F(LaunchStory, AnAgentWhoseDevicesComputeNothingGoesBack) {
   EXPECT_THAT(Problems(), HasSubstr("job 71 ('evald-ab-1') on n1: its agent has 3 of 4 GPUs"));
 }
 
+TEST_F(LaunchStory, SaysWhetherANodeMayCome) {
+  limits_.nodes_max = 1;
+  machine_.emplace(limits_);
+  EXPECT_FALSE(machine_->MoreMayCome(now_)) << "none is asked for";
+  Tick(kMuch);
+  EXPECT_TRUE(machine_->MoreMayCome(now_));
+  Accept(1, "71");
+  List({Runs(1, "71")});
+  machine_->HostIs(1, {.connected = true, .devices = 4}, now_);
+  EXPECT_FALSE(machine_->MoreMayCome(now_)) << "all are there";
+  machine_->HostIs(1, {.connected = true, .devices = 4, .broken = "no room"}, now_);
+  EXPECT_TRUE(machine_->MoreMayCome(now_)) << "another takes its place";
+  machine_->StopAll(now_);
+  EXPECT_FALSE(machine_->MoreMayCome(now_));
+}
+
+TEST_F(LaunchStory, ANodeIsNotBlamedForWhatNoOtherCanDo) {
+  for (int64_t number = 1; number <= 3; ++number) {
+    limits_.nodes_max = 1;
+    if (number == 1) machine_.emplace(limits_);
+    Tick(kMuch);
+    Accept(number, "7" + std::to_string(number));
+    List({Runs(number, "7" + std::to_string(number))});
+    machine_->HostIs(
+        number, {.connected = true, .devices = 4, .broken = "no room", .at_fault = false}, now_);
+    Tick(kMuch);
+    EXPECT_THAT(Problems(), HasSubstr("no room"));
+    machine_->HostIs(number, {}, now_);
+    List({Shown(number, "7" + std::to_string(number), ListedJob::State::kOver, "n")});
+    now_ += 1000;
+  }
+  EXPECT_TRUE(machine_->excluded().empty());
+}
+
 // The agent comes each time, which is no success.
 TEST_F(LaunchStory, ANodeThatCanComputeNothingTwiceIsExcluded) {
   const NodeHost broken{.connected = true, .devices = 4, .broken = "no room"};
