@@ -271,7 +271,7 @@ void FleetMachine::Tick(int64_t now) {
   Serve(now);
   TellExhausted();
   TellVain();
-  TellNobodyElse();
+  TellNobodyElse(now);
   TellWaiting(now);
 }
 

@@ -132,6 +132,7 @@ class FleetMachine {
   void Awaits(std::string nodes, bool hosts_come) {
     awaited_ = std::move(nodes);
     hosts_come_ = hosts_come;
+    hosts_came_ = hosts_came_ || hosts_come;
   }
   struct Unused {
     std::string why;  ///< it cannot load the checkpoint of a run; "" if the runs only doubt it
@@ -190,7 +191,8 @@ class FleetMachine {
     std::string waiting;  ///< the reason that the run was told
     /// By worker: how often it ended while loading for the run, before any load had succeeded
     std::map<size_t, int> ended_loads;
-    int unfit_hosts = 0;  ///< hosts, also of the past, that cannot load its checkpoint
+    int unfit_hosts = 0;   ///< hosts, also of the past, that cannot load its checkpoint
+    int64_t unfit_us = 0;  ///< when the last of them said so
     int ended_loads_all = 0;
     std::string load_ended;  ///< how the last of them ended
     /// Seconds of the last load by a worker whose host had the checkpoint; nothing before
@@ -249,7 +251,7 @@ class FleetMachine {
   void OnHello(size_t index, const news::Hello& hello, int64_t now);
   void OnWaits(size_t index, const news::Waits& waits, int64_t now);
   void OnTrialOver(size_t index, const news::TrialOver& over);
-  void OnFailed(size_t index, const news::Failed& failed);
+  void OnFailed(size_t index, const news::Failed& failed, int64_t now);
   void OnIdle(size_t index, int64_t now);
   void KillHung(const std::string& id, const std::string& why);
   void Abandon(size_t index);
@@ -276,7 +278,7 @@ class FleetMachine {
   bool MayYetLoad(const Run& run) const;
   void TellVain();
   void Distrust(Run* run, const WorkerSlot& slot);
-  void TellNobodyElse();
+  void TellNobodyElse(int64_t now);
 
   // fleet_machine_serving.cc
   void WakeWorkers();
@@ -383,6 +385,7 @@ class FleetMachine {
   IndexSet declined_;
   std::string awaited_;
   bool hosts_come_ = false;
+  bool hosts_came_ = false;  // ever: somebody brings hosts
   std::string last_worker_end_, last_metric_process_end_;
   uint64_t revision_ = 1;               // counts changes of all facts
   std::optional<int64_t> next_end_us_;  // as of the last WatchEnds

@@ -12,7 +12,8 @@ namespace {
 
 constexpr int64_t kFirstPauseMicros = 200'000;
 constexpr int kPauseGrowthsMax = 6;
-constexpr int kUnfitHostsMax = 3;  // while others come, before the run believes them
+constexpr int64_t kReplacedMicros = 5'000'000;  // after a host was found unfit
+constexpr int kUnfitHostsMax = 3;               // while others come, before the run believes them
 
 int64_t PauseAfter(int restarts) {
   return kFirstPauseMicros << std::min(restarts, kPauseGrowthsMax);
@@ -248,10 +249,13 @@ std::optional<FleetMachine::Unused> FleetMachine::WhyUnused(const std::string& n
 
 // Tells a run whose remaining hosts are all doubted, again and again until it doubts no host or
 // ends.
-void FleetMachine::TellNobodyElse() {
+void FleetMachine::TellNobodyElse(int64_t now) {
   for (const auto& [number, run] : runs_) {
     if (run.view.ending || (run.view.doubted.empty() && run.view.doubted_owners.empty())) continue;
-    if (hosts_come_ && run.unfit_hosts > 0 && run.unfit_hosts < kUnfitHostsMax) continue;
+    const bool few_unfit = run.unfit_hosts > 0 && run.unfit_hosts < kUnfitHostsMax;
+    // Whoever brings hosts may not know yet that one is unfit.
+    const bool may_come = hosts_come_ || (hosts_came_ && now - run.unfit_us < kReplacedMicros);
+    if (few_unfit && may_come) continue;
     const bool worker =
         std::any_of(workers_.begin(), workers_.end(), [&of = run, this](const WorkerSlot& slot) {
           return Usable(slot) && Suits(slot, of) && !Spent(slot, of);

@@ -134,7 +134,7 @@ void FleetMachine::OnWorkerNews(size_t index, const ProcessNews& news, int64_t n
     slot.moved_us = now;
     OnTrialOver(index, *over);
   } else if (const auto* failed = std::get_if<news::Failed>(&news)) {
-    OnFailed(index, *failed);
+    OnFailed(index, *failed, now);
   }
 }
 
@@ -196,7 +196,7 @@ void FleetMachine::OnTrialOver(size_t index, const news::TrialOver& over) {
   Update(index);
 }
 
-void FleetMachine::OnFailed(size_t index, const news::Failed& failed) {
+void FleetMachine::OnFailed(size_t index, const news::Failed& failed, int64_t now) {
   WorkerSlot& slot = workers_[index];
   if (failed.retry) {
     slot.excused = !failed.device;
@@ -209,7 +209,10 @@ void FleetMachine::OnFailed(size_t index, const news::Failed& failed) {
   Run* run = Find(slot.run);
   if (!Move(index, WorkerEvent::kRefuse) || run == nullptr || run->view.ending) return;
   Host& host = hosts_.at(slot.host);
-  if (failed.lasting && host.unfit.emplace(slot.run, failed.message).second) ++run->unfit_hosts;
+  if (failed.lasting && host.unfit.emplace(slot.run, failed.message).second) {
+    ++run->unfit_hosts;
+    run->unfit_us = now;
+  }
   Distrust(run, slot);
   Push(order::TellRefused{slot.run, slot.id, failed.message, false, failed.lasting});
 }
