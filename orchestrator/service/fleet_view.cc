@@ -84,7 +84,8 @@ NodeHost Fleet::NodeHostOf(const std::string& name) const {
   if (const auto unused = machine_.WhyUnused(name)) {
     const auto known = hosts_.find(name);
     const std::string failure = known == hosts_.end() ? "" : known->second.last_failure;
-    node.at_fault = unused->others_can;
+    // Without room the next job must go elsewhere, whoever is at fault. Failures may be the run's.
+    node.at_fault = !unused->why.empty() || unused->others_can;
     node.broken = !unused->why.empty()
                       ? unused->why
                       : "what it does fails: " + (failure.empty() ? "it is doubted" : failure);
