@@ -11,6 +11,7 @@
 #include "orchestrator/fleet_machine/fleet_machine.h"
 #include "orchestrator/run/wire_id.h"
 #include "orchestrator/service/fleet.h"
+#include "orchestrator/service/process_id.h"
 
 namespace evald {
 namespace {
