@@ -144,9 +144,11 @@ class Agent::Impl {
   }
 
   void Redial(const std::string& why) {
-    // Of a launched agent, the log tells its launcher's people why it does not come.
-    if (why != last_failure_ && options_.launched) log::Warn("{}: {}", dialer_.name(), why);
-    if (why != last_failure_ && !options_.launched) log::Info("{}: {}", dialer_.name(), why);
+    if (why != last_failure_) {
+      // Of a launched agent, the log tells its launcher's people why it does not come.
+      const auto level = options_.launched ? log::Level::kWarn : log::Level::kInfo;
+      log::Write(level, "{}: {}", fmt::make_format_args(dialer_.name(), why));
+    }
     if (options_.launched && dialer_.refused()) return EndAlone(why);
     last_failure_ = why;
     loop_.After(redial_, [this] { Dial(); });

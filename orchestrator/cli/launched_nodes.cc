@@ -106,10 +106,7 @@ class LaunchedNodes : public RunNodes {
 
   std::string Hopeless() const override { return pool_->Hopeless(); }
 
-  void Hurry() override {
-    hurried_ = true;
-    if (stopping_) pool_->Hurry(kHurriedPatience_s);
-  }
+  void Hurry() override { pool_->Hurry(kHurriedPatience_s); }
 
   void Close() override {
     if (pool_) pool_->Abandon();
@@ -118,9 +115,8 @@ class LaunchedNodes : public RunNodes {
   }
 
   void Stop(std::function<void()> done) override {
-    stopping_ = true;
     hub_->StopLaunched();  // what they hold is not needed any more
-    pool_->StopAll(hurried_ ? kHurriedPatience_s : kStopPatience_s, [this, done = std::move(done)] {
+    pool_->StopAll(kStopPatience_s, [this, done = std::move(done)] {
       // The door stays open until the agents have gone: they give back what they have staged.
       WhenOver(
           loop_, MonotonicMicros() + kLeavePatienceMicros,
@@ -139,7 +135,6 @@ class LaunchedNodes : public RunNodes {
   Fleet* fleet_ = nullptr;
   std::unique_ptr<AgentDoor> door_;
   std::unique_ptr<NodePool> pool_;
-  bool hurried_ = false, stopping_ = false;
 };
 
 class AllocatedNodes : public RunNodes {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/jsonl.h"
-#include "base/log.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "evald/error.h"
@@ -25,13 +24,6 @@ ProgramCall CommandCall(const std::vector<std::string>& command,
   ProgramCall call{command.at(0), {command.begin() + 1, command.end()}, kCommandPatience, ""};
   call.given_up = given_up;
   call.keeps_errors = true;
-  return call;
-}
-
-ProgramCall StopCall(const CommandLauncherSettings& settings, const NodeJob& job,
-                     const std::atomic<bool>* given_up) {
-  ProgramCall call = CommandCall(settings.stop, given_up);
-  call.environment = {{"EVALD_JOB", job.job}, {"EVALD_JOB_NAME", job.name}};
   return call;
 }
 
@@ -138,19 +130,17 @@ std::vector<ListedJob> CommandLauncher::List() {
 }
 
 void CommandLauncher::Stop(const NodeJob& job) {
-  const ProgramResult result = RunProgram(StopCall(settings_, job, given_up()));
+  const ProgramResult result = RunProgram(StopCall(job));
   if (result.status != 0) {
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("{} fails: {}", settings_.stop[0], LastWordsOf(result)));
   }
 }
 
-void CommandLauncher::StopUnanswered(const NodeJob& job) {
-  try {
-    StartProgram(StopCall(settings_, job, nullptr));
-  } catch (const Error& e) {
-    log::Warn("{}", e.what());
-  }
+ProgramCall CommandLauncher::StopCall(const NodeJob& job) const {
+  ProgramCall call = CommandCall(settings_.stop, given_up());
+  call.environment = {{"EVALD_JOB", job.job}, {"EVALD_JOB_NAME", job.name}};
+  return call;
 }
 
 std::string CommandLauncher::HowToStop(const std::vector<std::string>& names) const {

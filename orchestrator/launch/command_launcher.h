@@ -36,13 +36,13 @@ class CommandLauncher : public Launcher {
   std::vector<ListedJob> List() override;
   void Stop(const NodeJob& job) override;
   std::string LogEnd(const NodeJob& job) override;
-  void StopUnanswered(const NodeJob& job) override;
   std::string HowToStop(const std::vector<std::string>& names) const override;
 
   /// Jobs of the output of `list`. Throws Error(kInfrastructure) that names the line.
   static std::vector<ListedJob> ParseList(const std::string& output, const std::string& prefix);
 
  private:
+  ProgramCall StopCall(const NodeJob& job) const override;
   CommandLauncherSettings settings_;
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/program.h"
 #include "orchestrator/launch/node_job.h"
 
 namespace evald {
@@ -35,12 +36,14 @@ class Launcher {
   /// Nobody waits for the launcher any more: the call under way, and each later one, ends at once.
   void GiveUp() { given_up_ = true; }
   /// Has the launcher end the job as Stop does, without waiting for its answer. Does not throw.
-  virtual void StopUnanswered(const NodeJob& job) = 0;
+  void StopUnanswered(const NodeJob& job) const;
   /// How a person ends jobs of these names, as a clause: "`scancel --name=a,b` ends them".
   virtual std::string HowToStop(const std::vector<std::string>& names) const = 0;
 
  protected:
   const std::atomic<bool>* given_up() const { return &given_up_; }
+  /// The program that ends the job.
+  virtual ProgramCall StopCall(const NodeJob& job) const = 0;
 
  private:
   std::atomic<bool> given_up_{false};

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/last_lines.h"
-#include "base/log.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "evald/error.h"
@@ -41,10 +40,6 @@ ProgramCall CallOf(const char* program, std::vector<std::string> arguments,
     if (const char* value = std::getenv(name)) call.environment[name] = value;
   }
   return call;
-}
-
-std::vector<std::string> CancelArguments(const NodeJob& job) {
-  return {"--user=" + UserId(), job.job.empty() ? "--name=" + job.name : job.job};
 }
 
 [[noreturn]] void ThrowFailed(const char* program, const ProgramResult& result) {
@@ -125,7 +120,7 @@ std::vector<ListedJob> SlurmLauncher::List() {
 }
 
 void SlurmLauncher::Stop(const NodeJob& job) {
-  const ProgramResult result = RunProgram(CallOf("scancel", CancelArguments(job), given_up()));
+  const ProgramResult result = RunProgram(StopCall(job));
   const bool gone = result.errors.find("Invalid job id") != std::string::npos;
   if (result.status != 0 && !gone) ThrowFailed("scancel", result);
 }
@@ -140,12 +135,9 @@ void SlurmLauncher::Exclude(const NodeJob& job, const std::vector<std::string>& 
   if (result.status != 0 && !waits_no_more) ThrowFailed("scontrol", result);
 }
 
-void SlurmLauncher::StopUnanswered(const NodeJob& job) {
-  try {
-    StartProgram(CallOf("scancel", CancelArguments(job), nullptr));
-  } catch (const Error& e) {
-    log::Warn("{}", e.what());
-  }
+ProgramCall SlurmLauncher::StopCall(const NodeJob& job) const {
+  return CallOf("scancel", {"--user=" + UserId(), job.job.empty() ? "--name=" + job.name : job.job},
+                given_up());
 }
 
 std::string SlurmLauncher::HowToStop(const std::vector<std::string>& names) const {

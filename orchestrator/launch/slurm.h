@@ -33,7 +33,6 @@ class SlurmLauncher : public Launcher {
   void Stop(const NodeJob& job) override;
   void Exclude(const NodeJob& job, const std::vector<std::string>& excluded) override;
   std::string LogEnd(const NodeJob& job) override;
-  void StopUnanswered(const NodeJob& job) override;
   std::string HowToStop(const std::vector<std::string>& names) const override;
 
   /// The arguments with which sbatch submits the job. The script comes by standard input.
@@ -42,6 +41,7 @@ class SlurmLauncher : public Launcher {
   std::string Script() const;
 
  private:
+  ProgramCall StopCall(const NodeJob& job) const override;
   std::filesystem::path LogOf(const NodeJob& job) const;
 
   SlurmSettings settings_;

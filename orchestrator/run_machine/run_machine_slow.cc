@@ -1,15 +1,14 @@
 // Workers that are slower than others: how they show before they get long requests, and what they
 // are given.
 #include <algorithm>
-#include <limits>
 #include <tuple>
 
 #include "orchestrator/run_machine/run_machine.h"
+#include "orchestrator/schedule/time_left.h"
 
 namespace evald {
 namespace {
 
-constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 // A device that takes so many times as long as the others is slow.
 constexpr double kSlowFactor = 1.3;
 // Documents for so many device seconds show how fast a device is. Their requests take at most
@@ -100,16 +99,16 @@ std::vector<size_t> RunMachine::ProbeTasks() const {
 // No limit if no other worker computes, or if the worker has waited for as long as that request
 // takes: then it could nearly have ended it.
 double RunMachine::SecondsOfSlow(Holder worker, int64_t now) {
-  if (!policy_->backs_up_stragglers() || !IsSlow(DeviceOf(worker))) return kUnlimited;
+  if (!policy_->backs_up_stragglers() || !IsSlow(DeviceOf(worker))) return kForever;
   const bool others = std::any_of(worker_of_.begin(), worker_of_.end(), [&](Holder other) {
     return !trials_table_.ItemsOf(other).empty() && !IsSlow(DeviceOf(other));
   });
-  if (!others) return kUnlimited;
+  if (!others) return kForever;
   double request_s = 0;
   for (size_t task = work_.FirstOpen(0); task < work_.tasks(); task = work_.FirstOpen(task + 1))
     request_s = std::max(request_s, work_.estimate(task).request_s);
   const int64_t since = WaitsSinceOf(worker);
-  if (since != 0 && Seconds(now - since) > request_s) return kUnlimited;
+  if (since != 0 && Seconds(now - since) > request_s) return kForever;
   const double share = work_.device_s() / std::max(1, work_.devices());
   return std::max(share, request_s) - SlownessOf(worker) * HeldSeconds(worker);
 }

@@ -1,16 +1,10 @@
 // Workers whose hosts end: trials that end in time, and documents that are handed back.
 #include <algorithm>
-#include <limits>
 
 #include "orchestrator/run_machine/run_machine.h"
 #include "orchestrator/schedule/time_left.h"
 
 namespace evald {
-namespace {
-
-constexpr double kForever = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 // Expected seconds of the documents that the worker holds and has not computed.
 double RunMachine::HeldSeconds(Holder worker) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -8,6 +9,9 @@
 #include "orchestrator/schedule/policy.h"
 
 namespace evald {
+
+/// Seconds without a limit.
+inline constexpr double kForever = std::numeric_limits<double>::infinity();
 
 /// Expected seconds of a trial on one device: the lease, the longest request, the shared prefixes,
 /// and all documents with all places taken. An upper estimate, since requests run side by side.

@@ -114,7 +114,7 @@ void NodePool::TellEnds() {
 
 void NodePool::StopAll(double patience_s, std::function<void()> done) {
   stopped_ = std::move(done);
-  stop_until_ = Now() + patience_s;
+  stop_until_ = Now() + std::min(patience_s, patience_most_s_);
   machine_.StopAll(now_);
   Carry();
   CheckStopped();
@@ -134,7 +134,10 @@ void NodePool::CheckStopped() {
   std::exchange(stopped_, nullptr)();
 }
 
-void NodePool::Hurry(double patience_s) { stop_until_ = std::min(stop_until_, Now() + patience_s); }
+void NodePool::Hurry(double patience_s) {
+  patience_most_s_ = patience_s;
+  stop_until_ = std::min(stop_until_, Now() + patience_s);
+}
 
 void NodePool::Abandon() {
   if (!thread_) return;

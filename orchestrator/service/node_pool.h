@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -128,6 +129,7 @@ class NodePool {
   std::set<int64_t> told_;     // jobs of which the launcher has confirmed that they end
   std::atomic<int> calls_{0};  // of the launcher, under way
   double stop_until_ = 0;
+  double patience_most_s_ = std::numeric_limits<double>::infinity();  // of StopAll
   std::function<void()> stopped_;
   std::vector<std::string> problems_;  // as of the last Tick; the log has them
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -15,10 +15,6 @@ namespace {
 // A run whose last files are being written, or whose gates are being judged, needs no place.
 bool IsAtWork(const QueuedRun& run) { return run.evaluation && !run.paused && !run.concluding; }
 
-bool IsWaiting(const QueuedRun& run) {
-  return !run.evaluation && !run.paused && run.state == "queued";
-}
-
 bool HoldsSpace(const QueuedRun& run) { return run.evaluation && NeedsStaging(run.config); }
 
 // Runs at work end some day. A paused run keeps its space until it is asked for the space.
@@ -55,7 +51,7 @@ std::vector<const QueuedRun*> RunQueue::InOrder() const {
   for (const auto& [number, run] : runs_) turn[run.user] += IsAtWork(run) ? 1 : 0;
   std::vector<const QueuedRun*> waiting;
   for (const auto& [number, run] : runs_) {
-    if (IsWaiting(run)) waiting.push_back(&run);
+    if (run.waiting()) waiting.push_back(&run);
   }
   std::stable_sort(waiting.begin(), waiting.end(),
                    [](const auto* a, const auto* b) { return a->priority > b->priority; });
@@ -113,7 +109,7 @@ QueuedRun* RunQueue::Next(int active_max) {
 void RunQueue::CountPass(const QueuedRun& started) {
   if (!NeedsStaging(started.config)) return;
   for (auto& [number, run] : runs_) {
-    if (IsWaiting(run) && run.no_space && run.priority >= started.priority) ++run.passed;
+    if (run.waiting() && run.no_space && run.priority >= started.priority) ++run.passed;
   }
 }
 
@@ -177,7 +173,7 @@ QueuedRun* RunQueue::LookedAtLongestAgo() {
   std::map<std::string, int64_t> last;  // by user
   std::vector<QueuedRun*> without_space;
   for (auto& [number, run] : runs_) {
-    if (!IsWaiting(run) || !run.no_space) continue;
+    if (!run.waiting() || !run.no_space) continue;
     without_space.push_back(&run);
     last[run.user] = std::max(last[run.user], run.looked_us);
   }

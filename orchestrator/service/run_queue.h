@@ -50,6 +50,8 @@ struct QueuedRun {
   bool aggregating = false;
   std::vector<RunService::Done<Json>> resumes;  ///< callers who wait for its end to resume it
 
+  /// Whether the run waits for its turn.
+  bool waiting() const { return !evaluation && !paused && state == "queued"; }
   /// Whether the run is ending, whatever is asked of it now.
   bool ending() const { return concluding || (evaluation && evaluation->ending()); }
 };

@@ -67,21 +67,21 @@ void Service::MakePools(std::vector<LauncherMaker> makers) {
 NodeDemand Service::DemandNow() {
   NodeDemand demand = fleet_->Demand();
   if (draining_) return {.devices = demand.devices};
-  const auto expect = [&](const QueuedRun& run, int unknown) {
-    const auto expected_s = workloads_.Expected(run.workload);
-    demand.open_s += expected_s.value_or(0);
-    demand.unknown_runs += expected_s ? unknown - 1 : unknown;
-  };
   for (auto& [number, run] : queue_.runs()) {
     if (run.workload.empty()) run.workload = WorkloadOf(run.config);
-    if (!run.evaluation || run.ending()) continue;
-    if (const auto open_s = fleet_->OpenSeconds(number)) {
-      workloads_.Saw(run.workload, number, *open_s);
-    } else if (run.state == "preparing") {  // the fleet counts it as unknown
-      expect(run, 0);
-    }
+    const std::optional<double> open_s = run.ending() ? std::nullopt : fleet_->OpenSeconds(number);
+    if (open_s) workloads_.Saw(run.workload, number, *open_s);
   }
-  for (const std::string& id : queue_.Waiting()) expect(*queue_.Find(id), 1);
+  for (const auto& [number, run] : queue_.runs()) {
+    const bool prepared =
+        run.evaluation && !run.ending() && run.state == "preparing" && !fleet_->OpenSeconds(number);
+    if (!run.waiting() && !prepared) continue;
+    if (run.waiting()) ++demand.unknown_runs;  // the fleet has counted those that are prepared
+    const std::optional<double> expected_s = workloads_.Expected(run.workload);
+    if (!expected_s) continue;
+    demand.open_s += *expected_s;
+    --demand.unknown_runs;
+  }
   return demand;
 }
 

@@ -138,38 +138,43 @@ double SimBound::unknowing_s() const { return std::max(total_s(), stage_s + in_o
 
 namespace {
 
-// The times at which the nodes can have the checkpoint, from the first of them on.
-std::vector<double> TimesAfterFirst(const SimCluster& cluster, double weights_bytes) {
-  std::vector<double> times = StagedTimes(cluster, weights_bytes);
-  const double first_s = times[0];
-  for (double& time : times) time -= first_s;
-  return times;
-}
+// When the nodes can have the checkpoint: the first of them, and all from then on.
+struct Staged {
+  Staged(const SimCluster& cluster, double weights_bytes)
+      : after_first(StagedTimes(cluster, weights_bytes)), first_s(after_first[0]) {
+    for (double& time : after_first) time -= first_s;
+  }
+  std::vector<double> after_first;
+  double first_s;
+};
 
-}  // namespace
-
-SimBound BoundOf(const SimWork& work, const SimCluster& cluster, double weights_bytes) {
-  const std::vector<double> times = TimesAfterFirst(cluster, weights_bytes);
-  const std::vector<double> devices(times.size(), cluster.devices_per_node);
+SimBound BoundOf(const SimWork& work, const SimCluster& cluster, const Staged& staged) {
+  const std::vector<double> devices(staged.after_first.size(), cluster.devices_per_node);
   SimBound bound;
-  bound.stage_s = StagedTimes(cluster, weights_bytes)[0];
-  bound.work_s = WorkEnd(times, devices, work.device_s);
+  bound.stage_s = staged.first_s;
+  bound.work_s = WorkEnd(staged.after_first, devices, work.device_s);
   bound.longest_request_s = work.longest_request_s;
   bound.long_requests_s =
-      PlacesEnd(times, cluster.devices_per_node * cluster.places, work.long_documents);
+      PlacesEnd(staged.after_first, cluster.devices_per_node * cluster.places, work.long_documents);
   if (work.score_s > 0)
     bound.scoring_s = work.first_generation_s + work.score_s / cluster.score_slots();
   return bound;
 }
 
+}  // namespace
+
+SimBound BoundOf(const SimWork& work, const SimCluster& cluster, double weights_bytes) {
+  return BoundOf(work, cluster, Staged(cluster, weights_bytes));
+}
+
 SimBound BoundOf(const std::vector<SimTask>& tasks, const SimCluster& cluster,
                  double weights_bytes) {
-  SimBound bound = BoundOf(WorkOf(tasks, cluster.places), cluster, weights_bytes);
-  const std::vector<double> times = TimesAfterFirst(cluster, weights_bytes);
+  const Staged staged(cluster, weights_bytes);
+  SimBound bound = BoundOf(WorkOf(tasks, cluster.places), cluster, staged);
   for (const SimTask& task : tasks) {
-    bound.in_order_s =
-        std::max(bound.in_order_s,
-                 InOrderEnd(times, cluster.devices_per_node * cluster.places, task.place_s));
+    bound.in_order_s = std::max(
+        bound.in_order_s,
+        InOrderEnd(staged.after_first, cluster.devices_per_node * cluster.places, task.place_s));
   }
   return bound;
 }

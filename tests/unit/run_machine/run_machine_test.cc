@@ -50,42 +50,6 @@ RunMachine Whole(std::vector<MachineTask> tasks, int64_t first_trial = 0) {
   return machine;
 }
 
-// Of 40 documents with requests of a minute, each of two devices with eight places gets eight. What
-// waits for a place there could begin elsewhere.
-TEST(RunMachine, LongRequestsAreGivenOutByPlaces) {
-  RunMachine machine({}, {});
-  machine.SetTasks({{"long", 40}, {"short", 4000}});
-  TaskEstimate estimate;
-  estimate.documents = 40;
-  estimate.request_s = 60;
-  estimate.device_s = 6;
-  machine.Expect(0, {.estimate = estimate, .weight = 16});
-  estimate.documents = 4000;
-  estimate.request_s = 0.1;
-  estimate.device_s = 0.01;
-  machine.Expect(1, {.estimate = estimate, .weight = 16});
-  PlanSetup setup = SmallTrials();
-  setup.devices = 6;
-  setup.places = 8;
-  machine.Plan(setup);
-  for (const Holder worker : {"a"_p, "b"_p}) machine.Measured(worker, 1, 50, 0.5, 0.1);
-  std::map<Holder, int64_t> given;
-  for (int turn = 0; turn < 12; ++turn) {
-    for (const Holder worker : {"a"_p, "b"_p}) {
-      if (given[worker] >= 8) continue;
-      const auto lease = machine.LeaseTrial(worker, 0);
-      ASSERT_TRUE(lease);
-      ASSERT_EQ(lease->slices.size(), 1u) << "short documents would take places";
-      EXPECT_EQ(lease->slices[0].task, 0u);
-      given[worker] += lease->slices[0].documents.size();
-    }
-  }
-  EXPECT_EQ(given["a"_p], 8);
-  EXPECT_EQ(given["b"_p], 8);
-  EXPECT_EQ(machine.LeaseTrial("a"_p, 0)->slices[0].documents.size(), 1)
-      << "it asks a little before a place is free";
-}
-
 // A task with requests of a minute and one with short requests, for two workers of six.
 RunMachine LongAndShort() {
   RunMachine machine({}, {});
@@ -104,6 +68,28 @@ RunMachine LongAndShort() {
   setup.places = 8;
   machine.Plan(setup);
   return machine;
+}
+
+// Of 40 documents with requests of a minute, each of two devices with eight places gets eight. What
+// waits for a place there could begin elsewhere.
+TEST(RunMachine, LongRequestsAreGivenOutByPlaces) {
+  RunMachine machine = LongAndShort();
+  for (const Holder worker : {"a"_p, "b"_p}) machine.Measured(worker, 1, 50, 0.5, 0.1);
+  std::map<Holder, int64_t> given;
+  for (int turn = 0; turn < 12; ++turn) {
+    for (const Holder worker : {"a"_p, "b"_p}) {
+      if (given[worker] >= 8) continue;
+      const auto lease = machine.LeaseTrial(worker, 0);
+      ASSERT_TRUE(lease);
+      ASSERT_EQ(lease->slices.size(), 1u) << "short documents would take places";
+      EXPECT_EQ(lease->slices[0].task, 0u);
+      given[worker] += lease->slices[0].documents.size();
+    }
+  }
+  EXPECT_EQ(given["a"_p], 8);
+  EXPECT_EQ(given["b"_p], 8);
+  EXPECT_EQ(machine.LeaseTrial("a"_p, 0)->slices[0].documents.size(), 1)
+      << "it asks a little before a place is free";
 }
 
 TEST(RunMachine, ADeviceShowsHowFastItIsBeforeItGetsLongRequests) {
